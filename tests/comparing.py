@@ -1,7 +1,13 @@
 """Comparisons of results, numbers or arrays, also nested in tuples and lists, and of errors."""
 
+import types
+
 import numpy as np
 import pytest
+
+import varmat as vm
+
+DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 
 
 def pairs(found, expected, path=""):
@@ -43,3 +49,24 @@ def refuses(error, message, f, /, *args, **settings):
 
     with pytest.raises(error, match=message):
         call()
+
+
+def names_in(code):
+    """Return the names that a code object uses, those in functions inside it too."""
+    inner = [names_in(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    return {*code.co_names}.union(*inner)
+
+
+def refuses_as(error, text, f, /, *args, **settings):
+    """Demand that a call raises an error that says `text`, perhaps after the name of a function and
+    a colon; the name must be that of `f` or occur in its code. A text without "!" at its end is the
+    beginning of what is said.
+    """
+    __tracebackhide__ = True
+    with pytest.raises(error) as caught:
+        f(*args, **settings)
+    f, said = getattr(f, "func", f), str(caught.value)
+    name, _, rest = said.partition(": ")
+    if name == f.__name__ or (hasattr(f, "__code__") and name in names_in(f.__code__)):
+        said = said if said.startswith(text) else rest
+    assert said == text if text.endswith("!") else said.startswith(text), str(caught.value)

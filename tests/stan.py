@@ -18,10 +18,17 @@ def entries(name, throws=False):
     content = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
     assert content["source"] == "Stan Math 4.9.0"
     return [
-        pytest.param(entry, id=entry["id"])
+        pytest.param({**entry, "args": list(map(pair, entry["args"]))}, id=entry["id"])
         for entry in content["entries"]
         if ("throws" in entry) is throws
     ]
+
+
+def pair(argument):
+    """Return the value of an argument and the gradient, or None; some files name the two."""
+    if isinstance(argument, dict):
+        return [argument["value"], argument.get("grad")]
+    return argument
 
 
 def number(x):

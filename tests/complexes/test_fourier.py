@@ -1,10 +1,8 @@
 """Fourier transforms of real and complex variables."""
 
-import re
-
 import numpy as np
 import pytest
-from comparing import close, refuses
+from comparing import DOMAIN, SHAPE, close, refuses_as
 from complexes.pairs import of_pair, parts, recorded
 
 import varmat as vm
@@ -73,18 +71,16 @@ def test_names_of_stan(f, inverse, axes):
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda z: np.fft.rfft(z), TypeError, "rfft: a is complex, but must be real; use np.fft.fft"),
-    (lambda z: np.fft.fft(z[0]), vm.ShapeError,
-     "fft: a is a scalar, but must have at least one axis!"),
-    (lambda z: np.fft.fft(z, 0), vm.DomainError, "fft: n is 0, but must be at least 1!"),
-    (lambda z: np.fft.ifft(z, norm="orto"), vm.DomainError,
-     "ifft: norm is 'orto', but must be 'backward', 'ortho' or 'forward'!"),
-    (lambda z: np.fft.fftn(z, s=(2, 2), axes=(0,)), vm.ShapeError,
-     "fft: s has 2 lengths, but must have one for each of 1 axes!"),
-    (lambda z: vm.fft(np.outer(z, z)), vm.ShapeError,
-     "fft: the argument has shape (2, 2), but must be a vector!"),
-    (lambda z: vm.inv_fft2(z), vm.ShapeError,
-     "inv_fft2: the argument has shape (2,), but must be a matrix!"),
+    (lambda z: np.fft.rfft(z), TypeError, "a is complex, but must be real; use np.fft.fft"),
+    (lambda z: np.fft.fft(z[0]), SHAPE, "a is a scalar, but must have at least one axis!"),
+    (lambda z: np.fft.fft(z, 0), DOMAIN, "n is 0, but must be at least 1!"),
+    (lambda z: np.fft.ifft(z, norm="orto"), DOMAIN,
+     "norm is 'orto', but must be 'backward', 'ortho' or 'forward'!"),
+    (lambda z: np.fft.fftn(z, s=(2, 2), axes=(0,)), SHAPE,
+     "s has 2 lengths, but must have one for each of 1 axes!"),
+    (lambda z: vm.fft(np.outer(z, z)), SHAPE,
+     "the argument has shape (2, 2), but must be a vector!"),
+    (lambda z: vm.inv_fft2(z), SHAPE, "the argument has shape (2,), but must be a matrix!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}$", call, vm.var([1.0 + 2.0j, 3.0]))
+    refuses_as(error, message, call, vm.var([1.0 + 2.0j, 3.0]))

@@ -1,11 +1,9 @@
 """Stan's names for functions of complex numbers, with the values and gradients of Stan Math."""
 
-import re
-
 import numpy as np
 import pytest
 import stan
-from comparing import close, equal, refuses
+from comparing import SHAPE, close, equal, refuses_as
 from complexes.pairs import of_pair, parts, recorded
 
 import varmat as vm
@@ -133,12 +131,10 @@ def test_projections_of_infinities():
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: vm.to_complex(1j, 2.0), TypeError,
-     ("to_complex: re has dtype complex128, but must be real numbers (float64, or what converts to "
-     "it)")),
-    (lambda: vm.to_complex(2.0, vm.var(1j)), TypeError,
-     "to_complex: im is complex, but must be real numbers!"),
-    (lambda: vm.to_complex([1.0, 2.0], vm.var([1.0, 2.0, 3.0])), vm.ShapeError,
-     "to_complex: im has shape (3,), but must fit the shape of re, (2,)!"),
+     "re has dtype complex128, but must be real numbers (float64, or what converts to it)"),
+    (lambda: vm.to_complex(2.0, vm.var(1j)), TypeError, "im is complex, but must be real numbers!"),
+    (lambda: vm.to_complex([1.0, 2.0], vm.var([1.0, 2.0, 3.0])), SHAPE,
+     "im has shape (3,), but must fit the shape of re, (2,)!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}$", call)
+    refuses_as(error, message, call)

@@ -1,11 +1,8 @@
-"""Gradients of weighted sums, 50-digit directional derivatives and Stan's values, for the tests of
-linear algebra.
-"""
+"""Gradients of weighted sums, and 50-digit directional derivatives, for tests of linear algebra."""
 
 import mpmath as mp
 import numpy as np
-import pytest
-import stan
+from comparing import refuses_as
 
 import varmat as vm
 from varmat.testing import coverage
@@ -99,15 +96,6 @@ def worst_error(f, exact, args, symmetric=False):
     return error
 
 
-def stan_entries(functions, throws=False):
-    """Return Stan's entries for the named functions, either those with values or those at which
-    Stan raises.
-    """
-    return [
-        p for p in stan.entries("linear_algebra", throws) if p.values[0]["function"] in functions
-    ]
-
-
 def symmetric(f):
     """Turn `f` into a function of the lower triangle of its first argument, which is made
     symmetric.
@@ -128,8 +116,7 @@ def refuses(f, args, error, message):
     """Demand that data and a variable are refused, and that nothing is recorded."""
     with vm.nested() as tape:
         for given in (args, (vm.var(args[0]), *args[1:])):
-            with pytest.raises(error, match=message):
-                f(*given)
+            refuses_as(error, message, f, *given)
         assert not tape
 
 

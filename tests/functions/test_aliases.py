@@ -1,7 +1,5 @@
 """Aliases: what their errors say."""
 
-from __future__ import annotations
-
 import pickle
 import re
 
@@ -36,7 +34,7 @@ ALIASES = {
 
 
 def test_names_of_one_function_run_one_function():
-    found: dict[str, list[str]] = {}
+    found = {}
     for name in sorted(vm.__all__):
         function = getattr(vm, name)
         if hasattr(function, "alias_of"):

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses, refuses_as
 
 import varmat as vm
 from varmat import transforms as tr
@@ -65,23 +65,6 @@ def test_there_and_back(transform, shape, unconstrained):
     assert not np.shares_memory(again, y) or not size
 
 
-@pytest.mark.parametrize("transform", [item[0] for item in OBJECTS], ids=names(OBJECTS))
-def test_all_routes(transform):
-    expect_ad(
-        transform.constrain_with_log_jacobian, np.cos(2.0 * np.arange(transform.unconstrained_size))
-    )
-
-
-def test_log_jacobian_of_a_variable():
-    x = vm.var(np.zeros(4))
-    y, log_jacobian = tr.Simplex(3, 2).constrain_with_log_jacobian(x)
-    assert (type(y), type(log_jacobian)) == (vm.VarMat, vm.Var)
-    (np.sum(y) + log_jacobian).grad()
-    # log|J| is the sum of log z + (k - 1) log(1 - z) with k pieces left, z = 1 / k.
-    close(x.adj, [0.0, 0.0, 0.0, 0.0], 1e-7, 1e-15)
-    vm.recover_memory()
-
-
 @pytest.mark.parametrize("make", [
     lambda bound: tr.Lower(bound, 2), lambda bound: tr.Upper(bound, 2),
     lambda bound: tr.LowerUpper(-3.0, bound, 2),
@@ -109,19 +92,6 @@ def test_infinite_bounds_are_none():
         assert log_jacobian == 0.0
 
 
-def test_finite_bounds_are_checked_once(monkeypatch):
-    made = [
-        tr.Lower(1.0, 2), tr.Upper(1.0, 2), tr.LowerUpper(0.0, BOUNDS[0], 2),
-        tr.OffsetMultiplier(0.5, 2.0, 2),
-    ]  # fmt: skip
-    expected = [transform.constrain_with_log_jacobian(np.zeros(2)) for transform in made]
-    monkeypatch.setattr(tr.bounded, "check_values", None)
-    for transform, (y, log_jacobian) in zip(made, expected, strict=True):
-        found = transform.constrain_with_log_jacobian(np.zeros(2))
-        equal(found[0], y)
-        assert found[1] == log_jacobian
-
-
 def test_few_entries_on_the_tape():
     x = vm.var(np.ones(6))
     tape = x._tape.top
@@ -139,40 +109,29 @@ def test_few_entries_on_the_tape():
 
 
 REFUSED = [
-    (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
-    (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError,
-        "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (lambda: tr.LowerUpper(0.0, [1.0, 2.0]), vm.ShapeError,
-        r"ub has shape \(2,\), but must broadcast to the shape \(\)!"),
-    (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), vm.DomainError,
-        "multiplier is -1.0, but must be positive finite!"),
-    (lambda: tr.Lower("a"), TypeError, "Lower: bound 1 has dtype"),
-    (lambda: tr.Simplex(0), vm.DomainError,
-        "Simplex: size is 0, but must be an integer of at least 1!"),
+    (lambda: tr.LowerUpper(2.0, 1.0), DOMAIN,
+     "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
+    (lambda: tr.OffsetMultiplier(0.0, -1.0, 2), DOMAIN,
+     "offset_multiplier_constrain: multiplier is -1.0, but must be positive finite!"),
+    (lambda: tr.Lower("a"), TypeError, "bound 1 has dtype"),
+    (lambda: tr.Simplex(0), DOMAIN, "size is 0, but must be an integer of at least 1!"),
     (lambda: tr.CovMatrix(1.5), TypeError,
-        "CovMatrix: size is a float, but must be an integer of at least 0!"),
-    (lambda: tr.Simplex((3,)), TypeError,
-        "^Simplex: size is a tuple, but must be an integer of at least 1!$"),
-    (lambda: tr.Ordered(True), TypeError,
-        "^Ordered: size is a bool, but must be an integer of at least 0!$"),
+     "size is a float, but must be an integer of at least 0!"),
+    (lambda: tr.Ordered(True), TypeError, "size is a bool, but must be an integer of at least 0!"),
     (lambda: tr.CholeskyFactorCov(3, (2,)), TypeError,
-        "^CholeskyFactorCov: columns is a tuple, but must be an integer of at"),
+     "columns is a tuple, but must be an integer of at least 0!"),
     (lambda: tr.CholeskyFactorCov((3, 2)), TypeError,
-        "^CholeskyFactorCov: rows is a tuple, but must be an integer of at least 0!"),
-    (lambda: tr.CholeskyFactorCov(2, 3), vm.DomainError,
-        "CholeskyFactorCov: rows is 2, but must be an integer of at least 3!"),
-    (lambda: tr.Simplex(3).constrain(np.zeros(3)), vm.ShapeError,
-        r"Simplex: x has shape \(3,\), but must have shape \(2,\), or"),
-    (lambda: tr.Simplex(3, 2).constrain(np.zeros(3)), vm.ShapeError,
-        r"have shape \(2, 2\), or be flat with 4 elements!"),
-    (lambda: tr.Simplex(3).unconstrain(np.ones(2)), vm.ShapeError,
-        r"Simplex: y has shape \(2,\), but must have shape \(3,\)!"),
-    (lambda: tr.Simplex(2).unconstrain([0.5, 0.25]), vm.DomainError,
-        r"simplex_free: sum\(Simplex variable\) is 0.75"),
-    (lambda: tr.Positive().unconstrain(-1.0), vm.DomainError,
-        "positive_free: Positive variable is -1.0, but must be positive!"),
-    (lambda: tr.Lower([0.0, 1.0], 2).unconstrain([1.0, 0.5]), vm.DomainError,
-        r"variable\[1\] is 0.5, but must be greater than or"),
+     "rows is a tuple, but must be an integer of at least 0!"),
+    (lambda: tr.CholeskyFactorCov(2, 3), DOMAIN,
+     "rows is 2, but must be an integer of at least 3!"),
+    (lambda: tr.Simplex(3).constrain(np.zeros(3)), SHAPE,
+     "x has shape (3,), but must have shape (2,), or be flat with 2 elements!"),
+    (lambda: tr.Simplex(3, 2).constrain(np.zeros(3)), SHAPE,
+     "x has shape (3,), but must have shape (2, 2), or be flat with 4 elements!"),
+    (lambda: tr.Simplex(3).unconstrain(np.ones(2)), SHAPE,
+     "y has shape (2,), but must have shape (3,)!"),
+    (lambda: tr.Simplex(2).unconstrain([0.5, 0.25]), DOMAIN,
+     "simplex_free: sum(Simplex variable) is 0.75, but must be 1 to within 1e-08!"),
 ]  # fmt: skip
 
 
@@ -180,7 +139,7 @@ REFUSED = [
     ("call", "error", "text"), REFUSED, ids=[str(i) for i in range(len(REFUSED))]
 )
 def test_refusals(call, error, text):
-    refuses(error, text, call)
+    refuses_as(error, text, call)
 
 
 def test_unconstrain_wants_plain_values():

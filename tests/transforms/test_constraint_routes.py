@@ -2,9 +2,11 @@
 and what they refuse.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -89,16 +91,16 @@ def test_all_routes_back(f, args):
     expect_ad_matvar(f, *args)
 
 
+def of_square(x, jacobian=False):
+    return vm.stochastic_column_constrain(np.reshape(x, (2, 2)), jacobian=jacobian)
+
+
 # Each function goes there and back, which is the identity, so finite differences stay in the set.
 WAYS = {
     "ordered": (vm.ordered_constrain, vm.ordered_free, 4, ()),
     "positive_ordered": (vm.positive_ordered_constrain, vm.positive_ordered_free, 4, ()),
     "simplex": (vm.simplex_constrain, vm.simplex_free, 4, ()),
-    "stochastic_column": (
-        lambda x, jacobian=False: vm.stochastic_column_constrain(np.reshape(x, (2, 2)),
-         jacobian=jacobian),
-        lambda y: np.reshape(vm.stochastic_column_free(y), -1), 4, (),
-    ),
+    "stochastic_column": (of_square, lambda y: np.reshape(vm.stochastic_column_free(y), -1), 4, ()),
     "sum_to_zero": (vm.sum_to_zero_constrain, vm.sum_to_zero_free, 4, ()),
     "cholesky_corr": (vm.cholesky_corr_constrain, vm.cholesky_corr_free, 6, (4,)),
     "corr_matrix": (vm.corr_matrix_constrain, vm.corr_matrix_free, 6, (4,)),
@@ -117,20 +119,10 @@ WAYS = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_the_way_back_has_the_inverse_derivative(name):
-    there, back, n, sizes = WAYS[name]
-    x = 0.5 * np.cos(2.0 * np.arange(n))
-    close(vm.jacobian(lambda x: back(there(x, *sizes)), x), np.eye(n), 1e-7, 1e-13)
-    close(vm.hessian(lambda x: np.sum(back(there(x, *sizes))), x), np.zeros((n, n)), 1e-7, 1e-12)
-
-
-@pytest.mark.parametrize("name", WAYS)
 def test_all_routes_there_and_back(name):
     there, back, n, sizes = WAYS[name]
-    expect_ad(lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n)))
-    expect_ad_matvar(
-        lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n))
-    )
+    for expect in (expect_ad, expect_ad_matvar):
+        expect(lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n)))
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -157,30 +149,6 @@ def test_back_from_far_out():
 # --- Jacobians ---
 
 
-def coordinates(name, y):
-    """As many elements of the constrained value as are free."""
-    if name in ("cholesky_corr", "corr_matrix"):
-        return y[np.tril_indices(4, -1)]
-    if name == "cov_matrix":
-        return y[np.tril_indices(3)]
-    if name == "cholesky_factor":
-        return y[np.tril_indices(4, 0, 2)]
-    if name == "simplex":
-        return y[:-1]
-    return np.reshape(y[:-1], -1) if name == "stochastic_column" else y
-
-
-@pytest.mark.parametrize("name", [name for name in WAYS if name != "sum_to_zero"])
-def test_log_jacobian_is_that_of_the_coordinates(name):
-    there, _, n, sizes = WAYS[name]
-    x = 0.7 * np.cos(2.0 * np.arange(n) + 1.0)
-    _, log_jacobian = there(x, *sizes, jacobian=True)
-    determinant = np.linalg.slogdet(vm.jacobian(lambda x: coordinates(name, there(x, *sizes)), x))
-    assert abs(determinant.logabsdet - log_jacobian) < 1e-13 * max(1.0, abs(log_jacobian))
-    if n == 3:  # elementwise: the sum of the logarithms of the derivatives
-        assert abs(determinant.sign) == 1.0
-
-
 STACKED = [
     "ordered", "positive_ordered", "simplex", "sum_to_zero", "cholesky_corr", "corr_matrix",
     "cov_matrix", "cholesky_factor",
@@ -204,12 +172,11 @@ def test_a_stack_is_many_at_once(name):
 def test_nothing_is_nan_far_out():
     x = np.array([-700.0, 700.0, -750.0, 1e4, -1e4, 0.0])
     functions = [
-        lambda x: vm.lub_constrain(x, 0.0, 1.0, jacobian=True),
-        lambda x: vm.prob_constrain(x, jacobian=True),
-        lambda x: vm.corr_constrain(x, jacobian=True),
-        lambda x: vm.simplex_constrain(x, jacobian=True),
-        lambda x: vm.cholesky_corr_constrain(x, 4, jacobian=True),
-        lambda x: vm.corr_matrix_constrain(x, 4, jacobian=True),
+        partial(vm.lub_constrain, lb=0.0, ub=1.0, jacobian=True),
+        *(partial(f, jacobian=True)
+          for f in (vm.prob_constrain, vm.corr_constrain, vm.simplex_constrain)),
+        *(partial(f, K=4, jacobian=True)
+          for f in (vm.cholesky_corr_constrain, vm.corr_matrix_constrain)),
     ]  # fmt: skip
     for f in functions:
         y, log_jacobian = f(x)
@@ -221,150 +188,112 @@ def test_nothing_is_nan_far_out():
 
 
 def test_at_the_edge_of_the_set():
-    assert (
-        vm.lb_free(1.0, 1.0)
-        == vm.ub_free(1.0, 1.0)
-        == vm.lub_free(1.0, 1.0, 2.0)
-        == vm.prob_free(0.0)
-        == -inf
-    )
+    assert vm.lb_free(1.0, 1.0) == vm.ub_free(1.0, 1.0) == vm.prob_free(0.0) == -inf
+    assert vm.lub_free(1.0, 1.0, 2.0) == -inf
     assert vm.lub_free(2.0, 1.0, 2.0) == vm.corr_free(1.0) == inf
     equal(vm.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
 # --- refusals ---
 
-DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
 REFUSED = [
-    (vm.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
+    (vm.lb_constrain, (X, inf), DOMAIN, "lb is inf, but must be less than inf!"),
     (vm.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
-     r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
-    (vm.lb_constrain, (X, X2), SHAPE,
-     r"lb_constrain: lb has shape \(2, 3\), but must broadcast to the shape \(3,\)!"),
-    (vm.lb_constrain, (0.5, X), SHAPE,
-     r"lb_constrain: lb has shape \(3,\), but must broadcast to the shape \(\)!"),
+     "lb[1] is nan, but must be less than inf!"),
+    (vm.lb_constrain, (X, X2), SHAPE, "lb has shape (2, 3), but must broadcast to the shape (3,)!"),
+    (vm.lb_constrain, (0.5, X), SHAPE, "lb has shape (3,), but must broadcast to the shape ()!"),
     (vm.lb_free, (X, 0.0), DOMAIN,
-     r"lb_free: Lower bounded variable\[0\] is -1.2, but must be greater than or equal to 0.0!"),
-    (vm.lb_free, (X, np.array([-2.0, 1.0, 0.0])), DOMAIN,
-     r"variable\[1\] is 0.4, but must be greater than or equal to 1.0!"),
+     "Lower bounded variable[0] is -1.2, but must be greater than or equal to 0.0!"),
     (vm.lb_free, (nan, 0.0), DOMAIN,
-     "lb_free: Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
-    (vm.ub_constrain, (X, -inf), DOMAIN,
-     "ub_constrain: ub is -inf, but must be greater than -inf!"),
+     "Lower bounded variable is nan, but must be greater than or equal to 0.0!"),
+    (vm.ub_constrain, (X, -inf), DOMAIN, "ub is -inf, but must be greater than -inf!"),
     (vm.ub_free, (2.0, 1.5), DOMAIN,
-     "ub_free: Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
-    (vm.lub_constrain, (X, 2.0, 1.0), DOMAIN,
-     "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
-    (vm.lub_constrain, (X, X, X), DOMAIN,
-     r"lub_constrain: lb\[0\] is -1.2, but must be less than ub, which is -1.2!"),
-    (vm.lub_constrain, (X, 0.0, nan), DOMAIN,
-     "lub_constrain: ub is nan, but must be greater than -inf!"),
+     "Upper bounded variable is 2.0, but must be less than or equal to 1.5!"),
+    (vm.lub_constrain, (X, 2.0, 1.0), DOMAIN, "lb is 2.0, but must be less than ub, which is 1.0!"),
+    (vm.lub_constrain, (X, 0.0, nan), DOMAIN, "ub is nan, but must be greater than -inf!"),
     (vm.lub_free, (2.0, 0.0, 1.5), DOMAIN,
-     r"lub_free: Bounded variable is 2.0, but must be in the interval \[0.0, 1.5\]!"),
-    (vm.lub_free, (2.0, 1.5, 0.0), DOMAIN,
-     "lub_free: lb is 1.5, but must be less than ub, which is 0.0!"),
+     "Bounded variable is 2.0, but must be in the interval [0.0, 1.5]!"),
+    (vm.lub_free, (2.0, 1.5, 0.0), DOMAIN, "lb is 1.5, but must be less than ub, which is 0.0!"),
     (vm.offset_multiplier_constrain, (X, inf, 1.0), DOMAIN, "offset is inf, but must be finite!"),
     (vm.offset_multiplier_constrain, (X, 0.0, -X), DOMAIN,
-     r"multiplier\[1\] is -0.4, but must be positive finite!"),
+     "multiplier[1] is -0.4, but must be positive finite!"),
     (vm.offset_multiplier_free, (inf, 0.0, 1.0), DOMAIN,
      "Affinely transformed variable is inf, but must be finite!"),
-    (vm.positive_free, (0.0,), DOMAIN,
-     "positive_free: Positive variable is 0.0, but must be positive!"),
+    (vm.positive_free, (0.0,), DOMAIN, "Positive variable is 0.0, but must be positive!"),
     (vm.prob_free, (1.5,), DOMAIN,
-     r"prob_free: Probability variable is 1.5, but must be in the interval \[0.0, 1.0\]!"),
+     "Probability variable is 1.5, but must be in the interval [0.0, 1.0]!"),
     (vm.corr_free, (-1.5,), DOMAIN,
-     r"corr_free: Correlation variable is -1.5, but must be in the interval \[-1, 1\]!"),
-    (vm.ordered_constrain, (1.0,), SHAPE,
-     r"ordered_constrain: x has shape \(\), but must be a vector or a stack of them!"),
-    *((f, (1.0,), SHAPE, rf"{f.__name__}: \w has shape \(\), but must be a vector") for f in (
-        vm.ordered_free, vm.positive_ordered_constrain, vm.positive_ordered_free, vm.simplex_free,
-         vm.sum_to_zero_free,
-        vm.unit_vector_constrain, vm.unit_vector_free,
+     "Correlation variable is -1.5, but must be in the interval [-1, 1]!"),
+    *((f, (1.0,), SHAPE, f"{letter} has shape (), but must be a vector") for letter, f in (
+        ("x", vm.ordered_constrain), ("x", vm.positive_ordered_constrain),
+        ("x", vm.simplex_constrain), ("x", vm.sum_to_zero_constrain),
+        ("x", vm.unit_vector_constrain), ("y", vm.ordered_free),
+        ("y", vm.positive_ordered_free), ("y", vm.simplex_free), ("y", vm.sum_to_zero_free),
+        ("y", vm.unit_vector_free),
     )),
+    *((f, (NONE,), SHAPE, f"{letter} has shape (0,), but must be a vector of size 1 or more!")
+      for letter, f in (("y", vm.simplex_free), ("y", vm.sum_to_zero_free),
+                        ("x", vm.unit_vector_constrain))),
+    *((f, (X, size), SHAPE, "x has shape (3,), but must be a vector of size 6!") for size, f in (
+        (4, vm.cholesky_corr_constrain), (4, vm.corr_matrix_constrain),
+        (3, vm.cov_matrix_constrain), (3, vm.cholesky_factor_constrain),
+    )),
+    *((f, (X2,), SHAPE, "y has shape (2, 3), but must be a square matrix")
+      for f in (vm.cholesky_corr_free, vm.cov_matrix_free)),
+    *((f, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
+       f"{kind} matrix variable has the eigenvalue -1, but must be positive definite!")
+      for kind, f in (("Correlation", vm.corr_matrix_free), ("Covariance", vm.cov_matrix_free))),
     (vm.ordered_free, (-X2,), DOMAIN,
-     r"Ordered variable\[0, 2\] is -0.5, but must be greater than the element before it!"),
+     "Ordered variable[0, 2] is -0.5, but must be greater than the element before it!"),
     (vm.positive_ordered_free, (X,), DOMAIN,
-     r"\[0\] is -1.2, but must be positive and greater than the element before it!"),
-    (vm.simplex_constrain, (1.0,), SHAPE,
-     r"simplex_constrain: x has shape \(\), but must be a vector"),
-    (vm.simplex_free, (NONE,), SHAPE,
-     r"simplex_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
+     ("Positive ordered variable[0] is -1.2, but must be positive and greater than the "
+     "element before it!")),
     (vm.simplex_free, ([1.5, -0.5],), DOMAIN,
-     r"simplex_free: Simplex variable\[1\] is -0.5, but must be nonnegative!"),
+     "Simplex variable[1] is -0.5, but must be nonnegative!"),
     (vm.simplex_free, ([0.75, 0.5],), DOMAIN,
-     r"simplex_free: sum\(Simplex variable\) is 1.25, but must be 1 to within 1e-08!"),
-    (vm.stochastic_column_constrain, (X,), SHAPE,
-     r"^stochastic_column_constrain: x has shape .*, but must be a matrix or"),
-    (vm.stochastic_column_free, (X,), SHAPE,
-     r"^stochastic_column_free: y has shape .*, but must be a matrix with 1"),
+     "sum(Simplex variable) is 1.25, but must be 1 to within 1e-08!"),
+    (vm.stochastic_column_constrain, (X,), SHAPE, "x has shape (3,), but must be a matrix or"),
+    (vm.stochastic_column_free, (X,), SHAPE, "y has shape (3,), but must be a matrix with 1"),
     (vm.stochastic_column_free, (EMPTY,), SHAPE,
-     r"y has shape \(0, 2\), but must be a matrix with 1 or more rows!"),
+     "y has shape (0, 2), but must be a matrix with 1 or more rows!"),
     (vm.stochastic_column_free, ([[0.5, -0.5], [0.5, 1.5]],), DOMAIN,
-     r"^stochastic_column_free: .*\[0, 1\] is -0.5, but"),
+     "Stochastic matrix variable[0, 1] is -0.5, but must be nonnegative!"),
     (vm.stochastic_column_free, ([[0.5, 0.5], [0.5, 0.25]],), DOMAIN,
-     r"sum\(column of Stochastic .*\)\[1\] is 0.75, but must be 1"),
-    (vm.sum_to_zero_free, (NONE,), SHAPE,
-     r"sum_to_zero_free: y has shape \(0,\), but must be a vector of size 1 or more!"),
+     "sum(column of Stochastic matrix variable)[1] is 0.75, but must be 1 to within 1e-08!"),
     (vm.sum_to_zero_free, ([1.0, 0.5],), DOMAIN,
-     r"sum\(Zero sum variable\) is 1.5, but must be 0 to within 1e-08!"),
-    (vm.sum_to_zero_constrain, (1.0,), SHAPE,
-     r"sum_to_zero_constrain: x has shape \(\), but must be a vector"),
+     "sum(Zero sum variable) is 1.5, but must be 0 to within 1e-08!"),
     (vm.unit_vector_constrain, (np.zeros((2, 3)),), DOMAIN,
-     r"unit_vector_constrain: norm\(x\)\[0\] is 0.0, but must be positive!"),
-    (vm.unit_vector_constrain, (NONE,), SHAPE,
-     "unit_vector_constrain: .* a vector of size 1 or more!"),
+     "norm(x)[0] is 0.0, but must be positive!"),
     (vm.unit_vector_free, ([1.0, 0.5],), DOMAIN,
-     r"sum\(Unit vector variable\*\*2\) is 1.25, but must be 1 to within 1e-08!"),
-    (vm.cholesky_corr_constrain, (X, 4), SHAPE,
-     r"x has shape \(3,\), but must be a vector of size 6!"),
-    (vm.cholesky_corr_constrain, (X, 2.5), DOMAIN,
-     "cholesky_corr_constrain: K is 2.5, but must be a nonnegative integer!"),
-    (vm.cholesky_corr_free, (X2,), SHAPE,
-     r"cholesky_corr_free: y has shape \(2, 3\), but must be a square matrix"),
+     "sum(Unit vector variable**2) is 1.25, but must be 1 to within 1e-08!"),
+    (vm.cholesky_corr_constrain, (X, 2.5), DOMAIN, "K is 2.5, but must be a nonnegative integer!"),
     (vm.cholesky_corr_free, (np.ones((2, 2)),), DOMAIN,
-     r"correlation matrix\[0, 1\] is 1.0, but must be 0 above the diagonal!"),
+     "Cholesky factor of a correlation matrix[0, 1] is 1.0, but must be 0 above the diagonal!"),
     (vm.cholesky_corr_free, (np.diag([1.0, -1.0]),), DOMAIN,
-     r"diagonal of .*\[1\] is -1.0, but must be positive!"),
+     "diagonal of Cholesky factor of a correlation matrix[1] is -1.0, but must be positive!"),
     (vm.cholesky_corr_free, (np.tril(np.ones((2, 2))),), DOMAIN,
-     r"\[1\] is 2.0, but must be 1 to within 1e-08!"),
-    (vm.corr_matrix_constrain, (X, 4), SHAPE,
-     r"corr_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
+     ("sum(row of Cholesky factor of a correlation matrix**2)[1] is 2.0, but must be 1 to "
+     "within 1e-08!")),
     (vm.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
-     r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
+     "diagonal of Correlation matrix variable[1] is 2.0, but must be 1 to within 1e-08!"),
     (vm.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
-    (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
-    r"Correlation matrix variable\[1, 0\] is")),
-    (vm.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
-    ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
-    "definite!")),
-    (vm.cov_matrix_constrain, (X, 3), SHAPE,
-     r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
-    (vm.cov_matrix_free, (-np.eye(2),), DOMAIN,
-    ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
-    "definite!")),
+     ("Correlation matrix variable[0, 1] is 0.0, but must be 1.0, as Correlation matrix "
+     "variable[1, 0] is")),
     (vm.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
-     r"cov_matrix_free: Covariance matrix variable\[0, 1\] is nan, but must be finite!"),
-    (vm.cov_matrix_free, (X2,), SHAPE,
-     r"cov_matrix_free: y has shape \(2, 3\), but must be a square matrix"),
+     "Covariance matrix variable[0, 1] is nan, but must be finite!"),
     (vm.cholesky_factor_constrain, (X, 1, 2), DOMAIN,
-     "cholesky_factor_constrain: M is 1, but must be at least N, which is 2!"),
-    (vm.cholesky_factor_constrain, (X, 3), SHAPE,
-     r"x has shape \(3,\), but must be a vector of size 6!"),
+     "M is 1, but must be at least N, which is 2!"),
     (vm.cholesky_factor_free, (X2,), SHAPE,
-     r"y has shape \(2, 3\), but must have at least as many rows as columns!"),
+     "y has shape (2, 3), but must have at least as many rows as columns!"),
     (vm.cholesky_factor_free, (np.diag([1.0, 0.0]),), DOMAIN,
-     r"variable\[1\] is 0.0, but must be positive!"),
+     "diagonal of Cholesky factor variable[1] is 0.0, but must be positive!"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("f", "args", "error", "text"),
-    REFUSED,
-    ids=[f"{f.__name__}-{i}" for i, (f, *_) in enumerate(REFUSED)],
-)
+@pytest.mark.parametrize(("f", "args", "error", "text"), REFUSED)
 def test_refusals(f, args, error, text):
     for wrap in (lambda x: x, vm.var):
-        refuses(error, text, f, wrap(args[0]), *args[1:])
+        refuses_as(error, text, f, wrap(args[0]), *args[1:])
     vm.recover_memory()
 
 
@@ -388,35 +317,6 @@ def test_array_likes():
     vm.recover_memory()
 
 
-OUTPUTS = {
-    "cholesky_corr": (lambda x: vm.cholesky_corr_constrain(x, 3, jacobian=True), 3),
-    "corr_matrix": (lambda x: vm.corr_matrix_constrain(x, 3, jacobian=True), 3),
-    "cov_matrix": (lambda x: vm.cov_matrix_constrain(x, 2, jacobian=True), 3),
-    "cholesky_factor": (lambda x: vm.cholesky_factor_constrain(x, 2, 2, jacobian=True), 3),
-    "simplex": (lambda x: vm.simplex_constrain(x, jacobian=True), 3),
-    "ordered": (lambda x: vm.ordered_constrain(x, jacobian=True), 3),
-    "positive_ordered": (lambda x: vm.positive_ordered_constrain(x, jacobian=True), 3),
-    "unit_vector": (lambda x: vm.unit_vector_constrain(x, jacobian=True), 3),
-    "lub": (lambda x: vm.lub_constrain(x, 1.0, 2.0, jacobian=True), 3),
-}
-
-
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_value_and_log_jacobian_each_alone(name):
-    constrain, size = OUTPUTS[name]
-    x = np.linspace(0.1, 0.4, size)
-    weights = 1.0 + np.arange(np.size(constrain(x)[0]))
-
-    def weighted(x, a, b):
-        y, log_jacobian = constrain(x)
-        return a * np.sum(weights * np.ravel(y)) + b * log_jacobian
-
-    of_value = vm.gradient(lambda x: np.sum(weights * np.ravel(constrain(x)[0])), x)
-    of_log_jacobian = vm.gradient(lambda x: constrain(x)[1], x)
-    close(of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), 1e-13, 1e-15)
-    close(of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), 1e-13, 1e-15)
-
-
 _CORRELATIONS = np.array([[1.0, 0.3, 0.2], [0.3, 1.0, 0.1], [0.2, 0.1, 1.0]])
 _FACTOR = np.linalg.cholesky(_CORRELATIONS)
 _SIMPLEX = np.array([0.2, 0.3, 0.5])
@@ -424,13 +324,10 @@ _ASCENDING = np.array([1.0, 2.0, 3.5])
 _SUM_TO_ZERO = np.array([[1.0, -2.0, 1.0], [-1.0, 0.5, 0.5], [0.0, 1.5, -1.5]])
 # Name -> arguments, the first of which is a variable, and a first argument that is refused.
 BACK = {
-    "corr_free": ((np.array([0.3]),), np.array([1.3])),
-    "identity_free": ((_ASCENDING,), None),
-    "lb_free": ((_ASCENDING, 0.5), _ASCENDING - 1.0),
-    "lub_free": ((_SIMPLEX, 0.0, 1.0), -_SIMPLEX),
+    "corr_free": ((np.array([0.3]),), np.array([1.3])), "identity_free": ((_ASCENDING,), None),
+    "lb_free": ((_ASCENDING, 0.5), _ASCENDING - 1.0), "lub_free": ((_SIMPLEX, 0.0, 1.0), -_SIMPLEX),
     "offset_multiplier_free": ((_ASCENDING, 1.0, 2.0), _ASCENDING * np.inf),
-    "positive_free": ((_ASCENDING,), -_ASCENDING),
-    "prob_free": ((_SIMPLEX,), 3.0 * _SIMPLEX),
+    "positive_free": ((_ASCENDING,), -_ASCENDING), "prob_free": ((_SIMPLEX,), 3.0 * _SIMPLEX),
     "ub_free": ((_ASCENDING, 9.0), 9.0 * _ASCENDING),
     "cholesky_corr_free": ((_FACTOR,), 2.0 * _FACTOR),
     "cholesky_factor_free": ((_FACTOR,), -_FACTOR),
@@ -444,7 +341,7 @@ BACK = {
     "sum_to_zero_free": ((_SUM_TO_ZERO[0],), _ASCENDING),
     "sum_to_zero_matrix_free": ((_SUM_TO_ZERO,), np.ones((3, 3))),
     "unit_vector_free": ((np.array([0.6, 0.8]),), np.ones(2)),
-}
+}  # fmt: skip
 
 
 def test_every_way_back_is_there():
@@ -472,59 +369,114 @@ def test_the_way_back_is_recorded_with_its_checks(name):
             assert str(eager.value).startswith(name)
 
 
+THREE, SIX = np.arange(3.0) / 10.0, np.arange(6.0) / 10.0
 PARTS = {
-    "cholesky_corr_constrain": (np.arange(3.0) / 10.0, 3),
-    "cholesky_factor_constrain": (np.arange(6.0) / 10.0, 3),
-    "corr_matrix_constrain": (np.arange(3.0) / 10.0, 3),
-    "cov_matrix_constrain": (np.arange(6.0) / 10.0, 3),
-    "lb_constrain": (np.arange(3.0) / 10.0, 0.5),
-    "lub_constrain": (np.arange(3.0) / 10.0, 0.5, 2.0),
-    "ordered_constrain": (np.arange(3.0) / 10.0,),
-    "positive_ordered_constrain": (np.arange(3.0) / 10.0,),
-    "simplex_constrain": (np.arange(3.0) / 10.0,),
-    "stochastic_column_constrain": (np.arange(6.0).reshape(2, 3) / 10.0,),
-    "unit_vector_constrain": (np.arange(1.0, 4.0) / 10.0,),
-}
+    "cholesky_corr_constrain": (THREE, 3), "cholesky_factor_constrain": (SIX, 3),
+    "corr_matrix_constrain": (THREE, 3),   "cov_matrix_constrain": (SIX, 3),
+    "lb_constrain": (THREE, 0.5),          "lub_constrain": (THREE, 0.5, 2.0),
+    "ordered_constrain": (THREE,),         "positive_ordered_constrain": (THREE,),
+    "simplex_constrain": (THREE,),         "stochastic_column_constrain": (SIX.reshape(2, 3),),
+    "unit_vector_constrain": (THREE + 0.1,),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("part", [0, 1], ids=["value", "jacobian"])
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_of_the_result_alone_is_recorded_without_calls_of_python(name, part):
-    """A parameter that only its declaration mentions, as in programs with optional parts."""
-    x, *others = PARTS[name]
+def test_each_part_of_the_result_alone(name):
+    """A parameter may be used by its value alone, or only by its Jacobian."""
+    (x, *others), f = PARTS[name], getattr(vm, name)
+    weights = 1.0 + np.arange(np.size(f(x, *others)))
 
-    def f(x):
-        return np.sum(getattr(vm, name)(x, *others, jacobian=True)[part])
+    def value(x):
+        return np.sum(weights * np.ravel(f(x, *others, jacobian=True)[0]))
 
-    recorded = vm.recorded(f, runner="numpy")
-    value, gradient = vm.value_and_grad(f)(x)
-    np.testing.assert_allclose(recorded(x)[0], value, 1e-13)
-    np.testing.assert_allclose(recorded(x)[1], gradient, 1e-12, 1e-14)
-    assert all(step.kernel.is_native for step in recorded.program.steps)
+    def log_jacobian(x):
+        return f(x, *others, jacobian=True)[1]
+
+    parts = [vm.gradient(part, x) for part in (value, log_jacobian)]
+    close(
+        parts[0], vm.gradient(lambda x: np.sum(weights * np.ravel(f(x, *others))), x), 1e-13, 1e-15
+    )
+    close(sum(parts), vm.gradient(lambda x: value(x) + log_jacobian(x), x), 1e-13, 1e-15)
+    for part, slope in zip((value, log_jacobian), parts, strict=True):
+        recorded = vm.recorded(part, runner="numpy")
+        close(recorded(x), (part(x), slope), 1e-12, 1e-14)
+        assert all(step.kernel.is_native for step in recorded.program.steps)
 
 
-@pytest.mark.parametrize(("shape", "rows"), [((0, 3), 3), ((2, 0), 1), ((0,), 1), ((0,), 0)])
-def test_no_correlation_matrices_are_recorded_without_calls_of_python(shape, rows):
-    def f(x):
-        factors, jacobian = vm.cholesky_corr_constrain(
-            np.reshape(x[1:], shape), rows, jacobian=True
-        )
-        return np.sum(factors) + jacobian + x[0]
+@pytest.mark.parametrize(("f", "shape", "log_jacobian"), [
+    *((partial(vm.cholesky_corr_constrain, K=rows), shape, np.prod(shape[:-1]) * (rows == 1))
+      for shape, rows in (((0, 3), 3), ((2, 0), 1), ((0,), 1), ((0,), 0))),
+    *((vm.sum_to_zero_constrain, shape, 0.0) for shape in ((0,), (2, 0), (0, 3))),
+])  # fmt: skip
+def test_nothing_is_recorded_without_calls_of_python(f, shape, log_jacobian):
+    def total(x):
+        value, jacobian = f(np.reshape(x[1:], shape), jacobian=True)
+        return np.sum(value) + jacobian + x[0]
 
-    recorded = vm.recorded(f, runner="numpy")
+    recorded = vm.recorded(total, runner="numpy")
     value, gradient = recorded(np.array([0.5]))
-    assert value == 0.5 + np.prod(shape[:-1]) * (rows == 1)
-    np.testing.assert_array_equal(gradient, [1.0])
+    assert value == 0.5 + log_jacobian
+    equal(gradient, [1.0])
     assert all(step.kernel.is_native for step in recorded.program.steps)
 
 
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
-def test_nothing_with_sum_zero_is_recorded_without_calls_of_python(shape):
-    def f(x):
-        return np.sum(vm.sum_to_zero_constrain(np.reshape(x[1:], shape))) + x[0]
+def test_no_bound_does_not_overflow():
+    x, free = np.array([1e4, 1.0]), np.array([inf, 3.0])
+    equal(vm.gradient(lambda x: np.sum(vm.lb_constrain(x, -free)), x), [1.0, np.exp(1.0)])
+    equal(vm.gradient(lambda x: np.sum(vm.ub_constrain(x, free)), x), [1.0, -np.exp(1.0)])
 
-    recorded = vm.recorded(f, runner="numpy")
-    value, gradient = recorded(np.array([0.5]))
-    assert value == 0.5
-    np.testing.assert_array_equal(gradient, [1.0])
-    assert all(step.kernel.is_native for step in recorded.program.steps)
+
+def test_a_bound_with_the_value_zero_is_a_variable_all_the_same():
+    equal(vm.gradient(lambda lb: np.sum(vm.lb_constrain(X, lb)), 0.0), 3.0)
+
+
+def test_symmetric_to_rounding_is_enough():
+    """This holds relatively for a matrix with large elements, too."""
+    y = vm.cov_matrix_constrain(np.array([10.0, 3e4, 11.0]), 2)
+    y[0, 1] *= 1.0 + 1e-9
+    close(vm.cov_matrix_free(y), [10.0, 3e4, 11.0], 1e-8)
+
+
+def test_all_routes_of_a_unit_vector_and_back():
+    for expect in (expect_ad, expect_ad_matvar):
+        expect(lambda x: vm.unit_vector_free(vm.unit_vector_constrain(x)), X2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_sum_to_zero_is_an_isometry(n):
+    h = vm.sum_to_zero_constrain(np.eye(n)).T
+    close(h.T @ h, np.eye(n), 1e-7, 1e-14)
+    close(h @ h.T, np.eye(n + 1) - 1.0 / (n + 1), 1e-7, 1e-14)
+    close(vm.jacobian(vm.sum_to_zero_constrain, np.zeros(n)), h, 1e-15, 1e-16)
+    assert vm.sum_to_zero_constrain(np.zeros(n), jacobian=True)[1] == 0.0
+
+
+def test_unit_vector_has_the_density_of_the_length():
+    # In polar coordinates with y[0] = cos(phi) the measure dx is r dr dphi. The factor
+    # exp(-r^2 / 2) makes it proper.
+    x = np.array([1.5, 0.8])
+    y, log_density = vm.unit_vector_constrain(x, jacobian=True)
+    close(y, x / 1.7, 1e-15)
+    assert log_density == pytest.approx(-0.5 * 1.7**2, rel=1e-15)
+
+
+@pytest.mark.parametrize("y", [
+    [0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 0.0, 0.5],
+])  # fmt: skip
+def test_corners_of_simplexes_there_and_back(y):
+    x = vm.simplex_free(y)
+    equal(x[np.array(y[:-1]) == 0.0], -inf)
+    equal(vm.simplex_constrain(x), y)
+    equal(vm.stochastic_column_free(np.transpose([y, y])), np.transpose([x, x]))
+    equal(vm.Model(lambda s: 0.0, s=vm.simplex(4)).param_unconstrain({"s": y}), x)
+    equal(vm.value(vm.simplex_free(vm.var(np.array(y)))), x)
+    vm.recover_memory()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_unit_vectors_of_lengths_whose_squares_are_no_numbers(scale):
+    f, x, e = vm.unit_vector_constrain, np.array([3.0, 4.0]), np.array([1.0, 0.0])
+    close(f(x * scale), [0.6, 0.8], 1e-15)
+    gradients = [vm.gradient(lambda x: f(x)[0], point) for point in (x * scale, x)]
+    close(gradients[0] * scale, gradients[1], 1e-13)
+    close(vm.jvp(f, (x * scale,), (e * scale,))[1], vm.jvp(f, (x,), (e,))[1], 1e-13)

@@ -147,11 +147,11 @@ class Elementwise:
         return _row if self.rows is ROWS else _users_row, (self.name,)
 
     @_typed
-    def __call__(self, *args: Operand, **named: Operand) -> Operand:
-        if len(args) != self.arity or named:
+    def __call__(self, *args: Operand, **kwargs: Operand) -> Operand:
+        if len(args) != self.arity or kwargs:
             arguments = (
-                f"{', '.join(named)} is given by name"
-                if named
+                f"{', '.join(kwargs)} is given by name"
+                if kwargs
                 else f"{len(args)} operands are given"
             )
             raise TypeError(
@@ -400,8 +400,8 @@ def elementwise(
         raise ValueError(
             f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!"
         )
-    named = (names_in(*partials) | others) & rows.keys() - {"where"}
-    chosen = {x: rows[x] for x in named}
+    kwargs = (names_in(*partials) | others) & rows.keys() - {"where"}
+    chosen = {x: rows[x] for x in kwargs}
     row = USERS[name] = Elementwise(
         name,
         ufunc,

@@ -218,13 +218,13 @@ class Density:
         return shape
 
     @typed
-    def __call__(self, *args: Operand, propto: Propto = False, **named: Operand) -> Result:
+    def __call__(self, *args: Operand, propto: Propto = False, **kwargs: Operand) -> Result:
         if self.discrete:
-            for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
+            for name, x in (*zip(self.arguments, args, strict=False), *kwargs.items()):
                 if name in self.discrete and is_differentiable(x):
                     self.refuse_variable(name)
-        if named or len(args) != len(self.arguments):
-            args, _ = self.operation.bind(args, named)
+        if kwargs or len(args) != len(self.arguments):
+            args, _ = self.operation.bind(args, kwargs)
         keep = self.kept_terms(zip(self.arguments, args, strict=True), propto)
         return self.unless_impossible(args, self.operation(*args, keep=keep))
 
@@ -275,9 +275,9 @@ class Proportional:
     """
 
     @typed
-    def __call__(self, *args: Operand, **named: Operand) -> Result:
+    def __call__(self, *args: Operand, **kwargs: Operand) -> Result:
         try:
-            return self.density(*args, propto=True, **named)
+            return self.density(*args, propto=True, **kwargs)
         except (TypeError, ValueError) as error:
             text, own = str(error), f"{self.density.name}:"
             # The message begins with the name of the density; the caller used this one.

@@ -59,10 +59,10 @@ class SummedDensity(Density, Operation):
         *args: Operand,
         propto: Propto = False,
         keep: KeptTerms | None = None,
-        **named: Operand,
+        **kwargs: Operand,
     ) -> Result:
-        if named or len(args) != self.arity:
-            args, _ = self.bind(args, named)
+        if kwargs or len(args) != self.arity:
+            args, _ = self.bind(args, kwargs)
         if propto:
             keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
         tape = shape = None

@@ -43,9 +43,9 @@ class TruncatedDensity:
         return f"varmat.truncated({', '.join([self.density.name, *bounds])})"
 
     @typed
-    def __call__(self, *args: Operand, **named: Operand) -> Result:
-        if named:
-            args = self.__signature__.bind(*args, **named).args
+    def __call__(self, *args: Operand, **kwargs: Operand) -> Result:
+        if kwargs:
+            args = self.__signature__.bind(*args, **kwargs).args
         y, *parameters = args
         total = self.density(*args)
         bounds = [x for x in (self.lower, self.upper) if x is not None]

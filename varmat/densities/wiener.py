@@ -198,10 +198,10 @@ def with_variabilities(arguments: Iterable[str]) -> list[inspect.Parameter]:
     return positional(arguments) + [p.replace(default=None) for p in positional(VARIABILITIES)]
 
 
-def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> list[Any]:
+def bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> list[Any]:
     """Bind the arguments of a call, in the order of the signature; None for those left out."""
     try:
-        arguments = signature.bind(*args, **named).arguments
+        arguments = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
     return [arguments.get(parameter) for parameter in signature.parameters]
@@ -279,8 +279,8 @@ class Wiener(Density):
         self.takes(with_variabilities(ARGUMENTS))
 
     @typed
-    def __call__(self, *args: Any, propto: Propto = False, **named: Any) -> Any:
-        values = bound(_NAME, self.__signature__, args, named)[: len(self.arguments)]
+    def __call__(self, *args: Any, propto: Propto = False, **kwargs: Any) -> Any:
+        values = bound(_NAME, self.__signature__, args, kwargs)[: len(self.arguments)]
         if values[6] is None and values[7] is None:
             row = wiener if values[5] is None else wiener_of_drifts
             return row(*values[: len(row.arguments)], propto=propto)

@@ -343,8 +343,8 @@ class WienerCumulative:
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        values = bound(self.name, self.__signature__, args, named)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values = bound(self.name, self.__signature__, args, kwargs)
         if values[5] is values[6] is values[7] is None:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])

@@ -20,7 +20,7 @@ class BoundCalls(ABC):
     __name__: str
 
     @abstractmethod
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Record the function, if it was not yet."""
 
     @abstractmethod

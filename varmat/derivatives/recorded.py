@@ -58,9 +58,9 @@ class RecordedWithData(Recorded[tuple[float, Any]]):
                 self._keep([])
         return is_changed
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, Result]:
+    def __call__(self, *args: object, **kwargs: Any) -> tuple[float, Result]:
         self.refresh()
-        return super().__call__(*args, **named)
+        return super().__call__(*args, **kwargs)
 
     def known(self, x: np.ndarray, *others: object) -> Recording | None:
         self.refresh()
@@ -74,11 +74,11 @@ class RecordedIfPossible(Recorded[tuple[float, Any]]):
     # comparison is not a truth value.
     obstacle: Exception | None = None
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, Result]:
+    def __call__(self, *args: object, **kwargs: Any) -> tuple[float, Result]:
         obstacle = self.obstacle
         if obstacle is None:
             try:
-                return super().__call__(*args, **named)
+                return super().__call__(*args, **kwargs)
             # Evaluated as it is written, the function needs more memory.
             except (DomainError, MemoryError):
                 raise
@@ -87,7 +87,7 @@ class RecordedIfPossible(Recorded[tuple[float, Any]]):
                 if from_signal(error):
                     raise
                 obstacle = error
-        result = self._eager(*args, **named)
+        result = self._eager(*args, **kwargs)
         self.obstacle = obstacle
         return result
 

@@ -131,8 +131,8 @@ class RecordedCall:
             return self
         copies: dict[int, np.ndarray] = {}
         others = kept(self.others, copies)
-        args, named = kept([self.args, self.named], copies, is_new=False)
-        return replace(self, args=args, named=named, others=others)
+        args, kwargs = kept([self.args, self.named], copies, is_new=False)
+        return replace(self, args=args, named=kwargs, others=others)
 
 
 @dataclass(eq=False)
@@ -227,8 +227,8 @@ class Recorded(BoundCalls, Generic[T]):
         self._kind = _FUNCTIONALS.get(functional.functional, Functional())
         self._is_gradient = self._kind.write is None
         self._name = "recorded" if self._is_gradient else functional.functional
-        named = self.function if self._has_value else functional
-        self.__name__ = f"recorded({getattr(named, '__name__', 'function')})"
+        kwargs = self.function if self._has_value else functional
+        self.__name__ = f"recorded({getattr(kwargs, '__name__', 'function')})"
         self._recordings: list[Recording] = []
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.
@@ -258,12 +258,12 @@ class Recorded(BoundCalls, Generic[T]):
 
     # --- calls ---
 
-    def __call__(self, *args: Any, **named: Any) -> T:
+    def __call__(self, *args: Any, **kwargs: Any) -> T:
         x, others = (args[0], args[1:]) if args else (None, ())
         if (
             type(x) is np.ndarray
             and x.dtype is FLOAT64
-            and not named
+            and not kwargs
             and (not others or all(type(item) is bool for item in others))
         ):
             run = self._by_shape.get((x.shape, *others))
@@ -276,12 +276,12 @@ class Recorded(BoundCalls, Generic[T]):
                     pass
                 if not self.branches:
                     return self._eager(*args)
-        return self._general(args, named)  # type: ignore[no-any-return]
+        return self._general(args, kwargs)  # type: ignore[no-any-return]
 
-    def _general(self, args: Sequence[Any], named: Settings) -> Any:
+    def _general(self, args: Sequence[Any], kwargs: Settings) -> Any:
         entry = None
         try:
-            call = self._call(args, named)
+            call = self._call(args, kwargs)
             entry = self._found(call) or self._recording(call)
             if entry.values is not None:
                 return self._pulled_back(entry, call.points)
@@ -290,18 +290,18 @@ class Recorded(BoundCalls, Generic[T]):
             return (value, entry.results(output)) if self._has_value else entry.results(output)
         except ElsewhereError:
             # An error, a density of zero, an overflow, or another branch: the function decides.
-            result = self._eager(*args, **named)
+            result = self._eager(*args, **kwargs)
             if entry is not None:
                 self._follow(entry, call)
             return result
 
-    def _call(self, args: Sequence[Any], named: Settings) -> RecordedCall:
+    def _call(self, args: Sequence[Any], kwargs: Settings) -> RecordedCall:
         """Split a call into its parts. Raise `ElsewhereError` if something is missing, because the
         functional says what, and inside another functional.
         """
         kind, outer, vector = self._kind, args, None
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
-        if (kind.is_of_primals and named) or len(args) < bool(kind.write) + bool(kind.vector):
+        if (kind.is_of_primals and kwargs) or len(args) < bool(kind.write) + bool(kind.vector):
             raise ElsewhereError
         if kind.vector:
             x, vector, *more = args
@@ -329,13 +329,13 @@ class Recorded(BoundCalls, Generic[T]):
         if kind.vector:
             like = tuple(points) if kind.is_of_primals else points[0]
             leaves = [*leaves, *matching_leaves(self._name, kind.vector, vector, like)]
-        others: Others = named
+        others: Others = kwargs
         if len(args) > len({*positions}):
             others = others.copy()
             for i, x in enumerate(args):
                 if i not in positions:
                     others[i] = Mapped.key(x) if type(x) is Mapped else x
-        return RecordedCall(args, named, positions, tuple(points), structures, others, leaves)
+        return RecordedCall(args, kwargs, positions, tuple(points), structures, others, leaves)
 
     def _pulled_back(self, entry: Recording, args: Sequence[Any]) -> Any:
         """Return the values at a point, and the function that pulls cotangents back."""

@@ -82,7 +82,7 @@ def record(
     function: Function,
     positions: Sequence[int],
     args: Sequence[Operand],
-    named: Settings,
+    kwargs: Settings,
     *,
     follows: Branches | None = None,
 ) -> Program:
@@ -97,8 +97,8 @@ def record(
         for i in dict.fromkeys(positions):
             inputs[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([inputs[i] for i in positions])
-        with watched(tape, function, args, named, branches=follows):
-            y = scalar_result("recorded", function(*inputs, **named), tape)
+        with watched(tape, function, args, kwargs, branches=follows):
+            y = scalar_result("recorded", function(*inputs, **kwargs), tape)
         ways = () if follows is None else follows.conditions
         return optimised(program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways))
 
@@ -160,7 +160,7 @@ def _with_tangents(
     f: Function,
     points: Sequence[Any],
     args: Sequence[Any],
-    named: Settings | None,
+    kwargs: Settings | None,
     tape: Tape,
 ) -> tuple[Operand, list[tuple[Operand, Operand]], list[Operand], list[Operand]]:
     """Return the results of `call_with_tangents`, the leaves of the point, and the leaves of the
@@ -168,9 +168,9 @@ def _with_tangents(
     """
     variables, tangents = _variables(points, tape), _variables(points, tape)
     args, rows = _with_leaves(args, tape)
-    with watched(tape, f, args, named):
+    with watched(tape, f, args, kwargs):
         inputs = rebuilt(points, variables)
-        y, parts = call_with_tangents(name, f, inputs, tangents, args, named, attached)
+        y, parts = call_with_tangents(name, f, inputs, tangents, args, kwargs, attached)
         return y, parts, variables, [*variables, *rows, *tangents]
 
 
@@ -179,11 +179,11 @@ def product_program(
     f: Function,
     points: Sequence[Any],
     args: Sequence[Any] = (),
-    named: Settings | None = None,
+    kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of the Hessian of a scalar function of one point times a vector."""
     with recording_to_write() as tape:
-        y, parts, variables, leaves = _with_tangents(name, f, points, args, named, tape)
+        y, parts, variables, leaves = _with_tangents(name, f, points, args, kwargs, tape)
         value, tangent = scalar_parts(name, y, parts)
         scalar_result(name, value, tape)
         slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
@@ -196,14 +196,14 @@ def tangent_program(
     f: Function,
     points: Sequence[Any],
     args: Sequence[Any] = (),
-    named: Settings | None = None,
+    kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of values and of their derivatives in a direction, not optimised; the
     template is the structure of the values.
 
     The items of `points` are the first arguments of the function, and `args` are the others."""
     with recording_to_write() as tape:
-        y, parts, _, leaves = _with_tangents(name, f, points, args, named, tape)
+        y, parts, _, leaves = _with_tangents(name, f, points, args, kwargs, tape)
         values = outputs(name, [value for value, _ in parts], tape)
         rates = [
             np.zeros(np.shape(x)) if t is None else t
@@ -220,7 +220,7 @@ def weighted_program(
     f: Function,
     points: Sequence[Any],
     args: Sequence[Any] = (),
-    named: Settings | None = None,
+    kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of values and of the gradients of their weighted sum, not optimised. The
     weights are the vector, and the template is the structure of the values.
@@ -229,8 +229,8 @@ def weighted_program(
         variables = _variables(points, tape)
         args, rows = _with_leaves(args, tape)
         followed = Branches(0)
-        with watched(tape, f, args, named, branches=followed):
-            y = f(*rebuilt(points, variables), *args, **(named or {}))
+        with watched(tape, f, args, kwargs, branches=followed):
+            y = f(*rebuilt(points, variables), *args, **(kwargs or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
         leaves, ways = [*variables, *rows], followed.conditions

@@ -256,8 +256,8 @@ def with_aux(
     """Compute value, gradients and the other item of a function that returns a tuple of two."""
     finishes: list[Finish] = []
 
-    def scalar(*operands: object, **named: object) -> Operand:
-        tape, result = current_tape(), f(*operands, **named)
+    def scalar(*operands: object, **by_name: object) -> Operand:
+        tape, result = current_tape(), f(*operands, **by_name)
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             kind = type(result).__name__
             of = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""

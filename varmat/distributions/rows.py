@@ -62,9 +62,9 @@ class OfRow(Distribution):
     row: ClassVar[Density]
     __signature__: ClassVar[inspect.Signature]
 
-    def __init__(self, *args: Operand, **named: Operand) -> None:
+    def __init__(self, *args: Operand, **kwargs: Operand) -> None:
         try:
-            bound = self.__signature__.bind(*args, **named)
+            bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             name = type(self).__name__
             raise TypeError(

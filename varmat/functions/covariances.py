@@ -41,15 +41,15 @@ def _two_sets(
     parameters: tuple[str, ...],
     x: Operand,
     values: tuple[Operand, ...],
-    named: dict[str, Operand],
+    kwargs: dict[str, Operand],
 ) -> tuple[Result, ...]:
     """Return the arguments of a covariance function with both sets of points; one set serves as
     both.
     """
-    count = 1 + len(values) + len(named)
-    last = parameters[len(parameters) - len(named) :]
-    if named.keys() == {*last}:
-        values = (*values, *(named[item] for item in last))
+    count = 1 + len(values) + len(kwargs)
+    last = parameters[len(parameters) - len(kwargs) :]
+    if kwargs.keys() == {*last}:
+        values = (*values, *(kwargs[item] for item in last))
         sets = {0: ("x",), 1: ("x1", "x2")}.get(len(values) - len(parameters))
         if sets is not None:
             titles = (*sets, *parameters)
@@ -116,7 +116,7 @@ def _matern(
 def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: str = "") -> Result:
     @filled(kernel.name, title=title, formula=formula, note=note, off=off)
     @_shows("sigma", "length_scale")
-    def covariance(x: Operand, *parameters: Operand, **named: Operand) -> Result:
+    def covariance(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
         """{title}
 
         Called ``{name}(x, sigma, length_scale)``, or ``{name}(x1, x2, sigma, length_scale)`` for
@@ -159,7 +159,7 @@ def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: 
                [{off}, 4.   ]])
         """
         return gp_stationary_cov(
-            *_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel
+            *_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, kwargs), kernel=kernel
         )
 
     return covariance
@@ -206,7 +206,7 @@ _SQUARED_SINES = CovarianceFunction(
 
 
 @_shows("sigma", "length_scale", "period")
-def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
+def gp_periodic_cov(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
     """Compute the periodic covariance function.
 
     Called ``gp_periodic_cov(x, sigma, length_scale, period)``, or ``gp_periodic_cov(x1, x2, sigma,
@@ -247,7 +247,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
            [0.541, 4.   ]])
     """
     names = ("sigma", "length_scale", "period")
-    x1, x2, *scalars = _two_sets("gp_periodic_cov", names, x, parameters, named)
+    x1, x2, *scalars = _two_sets("gp_periodic_cov", names, x, parameters, kwargs)
     x1, x2 = as_operand(x1, "gp_periodic_cov: x"), as_operand(x2, "gp_periodic_cov: x2")
     for name, scalar in zip(names, scalars, strict=True):
         if np.ndim(scalar):
@@ -264,7 +264,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
 
 
 @_shows("sigma")
-def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
+def gp_dot_prod_cov(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
     """Compute the dot product covariance function, used in linear regression.
 
     Called ``gp_dot_prod_cov(x, sigma)``, or ``gp_dot_prod_cov(x1, x2, sigma)`` for the covariances
@@ -304,7 +304,7 @@ def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
     array([[2., 3.],
            [3., 5.]])
     """
-    x1, x2, sigma = _two_sets("gp_dot_prod_cov", ("sigma",), x, parameters, named)
+    x1, x2, sigma = _two_sets("gp_dot_prod_cov", ("sigma",), x, parameters, kwargs)
     x1, x2 = as_operand(x1, "gp_dot_prod_cov: x"), as_operand(x2, "gp_dot_prod_cov: x2")
     check_points("gp_dot_prod_cov", x1, x2, sigma)
     check_values(partial(nonnegative.check, "gp_dot_prod_cov", "sigma"), sigma)

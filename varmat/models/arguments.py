@@ -47,7 +47,7 @@ def check_dicts(arguments: Mapping[str, object]) -> None:
 
 def declared_parameters(
     parameters: Mapping[str, Transform],
-    named: Mapping[str, Transform],
+    by_name: Mapping[str, Transform],
     data: Mapping[str, object],
     observations: Mapping[str, object],
 ) -> dict[str, Transform]:
@@ -57,13 +57,13 @@ def declared_parameters(
     for name in observations:
         if name in data:
             raise TypeError(f"Model: {name} is both observed and data")
-    declared = {**parameters, **named}
+    declared = {**parameters, **by_name}
     for name in declared:
         if not isinstance(name, str):
             raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
         if name in data:
             raise TypeError(f"Model: {name} is both a parameter and data")
-        if name in named and name in parameters:
+        if name in by_name and name in parameters:
             raise TypeError(
                 f"Model: {name} is declared twice, in the second argument and by itself"
             )
@@ -83,8 +83,8 @@ def observed_names(observed: str | Sequence[str] | None, data: Mapping[str, obje
 
 
 def taken(
-    named: Mapping[str, Any], holds: Callable[[Any], bool]
+    by_name: Mapping[str, Any], holds: Callable[[Any], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split arguments into those for which a condition holds, and the others."""
-    taken = {name: x for name, x in named.items() if holds(x)}
-    return taken, {name: x for name, x in named.items() if name not in taken}
+    taken = {name: x for name, x in by_name.items() if holds(x)}
+    return taken, {name: x for name, x in by_name.items() if name not in taken}

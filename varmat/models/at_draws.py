@@ -134,9 +134,9 @@ class _Call(BaseException):
     """Leaves a function at a call of a generator."""
 
     def __init__(
-        self, function: Drawn | str, args: tuple[Operand, ...], named: dict[str, Operand]
+        self, function: Drawn | str, args: tuple[Operand, ...], by_name: dict[str, Operand]
     ) -> None:
-        self.function, self.args, self.named = function, args, named
+        self.function, self.args, self.named = function, args, by_name
         # A row of each of these is an argument; the others are the same for all calls.
         self.varying = [i for i, x in enumerate(args) if is_differentiable(x)]
 
@@ -191,19 +191,19 @@ class Numbers(Source):
             raise AttributeError(f"random numbers of many draws have no attribute {name!r}")
         return partial(self._called, name)
 
-    def _called(self, name: str, *args: Operand, **named: Operand) -> Operand:
-        if self._rng is None and named.get("out") is not None:
+    def _called(self, name: str, *args: Operand, **by_name: Operand) -> Operand:
+        if self._rng is None and by_name.get("out") is not None:
             raise RecordingError(f"{name} writes into an array, but must return its numbers")
-        return self.draw(name, args, **named)
+        return self.draw(name, args, **by_name)
 
-    def draw(self, function: Operand, args: tuple[Operand, ...], **named: Operand) -> Operand:
+    def draw(self, function: Operand, args: tuple[Operand, ...], **by_name: Operand) -> Operand:
         name = function.name if isinstance(function, RandomNumbers) else ""
         if name in STANDARD:
             for cached, z in self._standard:
                 return _scaled(function, cached, z, args)
         for x in self._drawn:
             return x
-        call = _Call(function, args, named)
+        call = _Call(function, args, by_name)
         if self._rng is None:
             raise call
         result = call.at(self._rng, args)
@@ -345,9 +345,9 @@ class AtDraws:
                 raise RecordingError("the function draws random numbers too often")
             drawn.append(stage.call.rows(rng, len(rows), output))
             rows = np.concatenate([rows, drawn[-1].reshape(len(rows), -1)], axis=1)
-        named = dict(zip(stage.names, output, strict=True))
-        named |= {name: drawn[i] for name, i in stage.drawn.items()}
-        for name, x in named.items():
+        by_name = dict(zip(stage.names, output, strict=True))
+        by_name |= {name: drawn[i] for name, i in stage.drawn.items()}
+        for name, x in by_name.items():
             if name not in result:
                 result[name] = np.empty((count, *x.shape[1:]), self._kinds[name])
             result[name][indices] = x

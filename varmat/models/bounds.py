@@ -31,8 +31,8 @@ class BoundFunction:
 
     def at(self, values: Mapping[str, Operand]) -> Result:
         """Return the bound where parameters and data have these values."""
-        named = {name: values[name] for name in self._by_name if name in values}
-        return self._function(*[values[name] for name in self._in_place], **named)
+        by_name = {name: values[name] for name in self._by_name if name in values}
+        return self._function(*[values[name] for name in self._in_place], **by_name)
 
 
 @final

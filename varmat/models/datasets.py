@@ -34,11 +34,11 @@ def dataset(
     """Make the dataset of a group of draws, as ArviZ of a version makes it."""
     xarray, variables = import_module("xarray"), {}
     for name, x in arrays.items():
-        named = [*DRAWS, *(dims.get(name) or (f"{name}_dim_{i}" for i in range(np.ndim(x) - 2)))]
+        by_name = [*DRAWS, *(dims.get(name) or (f"{name}_dim_{i}" for i in range(np.ndim(x) - 2)))]
         labels = {
             dim: np.asarray(coords.get(dim, range(size)))
-            for dim, size in zip(named, np.shape(x), strict=True)
+            for dim, size in zip(by_name, np.shape(x), strict=True)
         }
-        variables[name] = xarray.DataArray(x, labels, named)
+        variables[name] = xarray.DataArray(x, labels, by_name)
     attributes = {"created_at": datetime.now(UTC).isoformat(), "arviz_version": arviz}
     return xarray.Dataset(variables, attrs=attributes)

@@ -74,7 +74,7 @@ class NamedDensity:
         coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         recorded: bool | None = None,
-        **named: Transform | Observed | Function,
+        **kwargs: Transform | Observed | Function,
     ) -> None:
         self._arguments = {name: x for name, x in locals().items() if name != "self"}
         check_dicts(
@@ -82,7 +82,7 @@ class NamedDensity:
         )
         # Copies, because what is observed is added to one, and the caller may change the dict.
         arguments, self._arguments["data"] = dict(data or {}), dict(data or {})
-        functions, others = taken(named, callable)
+        functions, others = taken(kwargs, callable)
         observations, by_name = taken(others, lambda x: isinstance(x, Observed))
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
         named_dims = {name: (y.names, y.labels) for name, y in observations.items()}
@@ -304,10 +304,10 @@ class NamedDensity:
         """
         settings = dict(self._arguments)
         positional = [settings.pop(name) for name in ("log_density", "parameters")]
-        named, arguments = dict(settings.pop("named")), dict(settings.pop("data"))
+        by_name, arguments = dict(settings.pop("kwargs")), dict(settings.pop("data"))
         for name, x in data.items():
-            if isinstance(named.get(name), Observed):
-                named[name] = named[name].replaced(x)
+            if isinstance(by_name.get(name), Observed):
+                by_name[name] = by_name[name].replaced(x)
             elif name in arguments:
                 arguments[name] = x
                 if name in self.group_labels:  # codes stay those of the parameters
@@ -316,12 +316,12 @@ class NamedDensity:
                         name: self.group_labels[name],
                     }
             else:
-                names = [*(k for k, v in named.items() if isinstance(v, Observed)), *arguments]
+                names = [*(k for k, v in by_name.items() if isinstance(v, Observed)), *arguments]
                 raise TypeError(
                     f"with_data: the model has no data {name}, but must have: "
                     f"{', '.join(names) or 'it has none'}!"
                 )
-        return type(self)(*positional, data=arguments, **settings, **named)
+        return type(self)(*positional, data=arguments, **settings, **by_name)
 
     # --- evaluation ---
 

@@ -430,10 +430,10 @@ def approximate(
     q = mode.q + z @ back
     constant = np.sum(np.log(np.diag(factor))) - 0.5 * mode.q.size * np.log(2.0 * np.pi)
     with np.errstate(all="ignore"):
-        named = named_draws("laplace", model, q, rng)
+        by_name = named_draws("laplace", model, q, rng)
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
     log_normal, covariance = constant - 0.5 * np.sum(z * z, axis=1), back.T @ back
-    of_draws, labels = (q, named, log_density, log_normal), (model.coords, model.dims)
+    of_draws, labels = (q, by_name, log_density, log_normal), (model.coords, model.dims)
 
     def named_values(q: Operand) -> dict[str, Operand]:
         return model.completed(model.layout.unpack(q, False)[0])

@@ -105,7 +105,7 @@ class Model(DensityModel):
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
         function again each time if it cannot be recorded.
-    **named : Transform, Observed or callable
+    **kwargs : Transform, Observed or callable
         What the model states under a name. The observations: `observed`. Values that follow from
         others: a function that is called in the same way. The parameters: `real`, `positive`,
         `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
@@ -382,8 +382,8 @@ class Model(DensityModel):
                 "posterior: use the draws only as inits of sample"
             )
             warnings.warn(SamplingWarning({"pareto_k": text}, "Model.pathfinder"), stacklevel=2)
-        named = named_draws("pathfinder", model, q, rng)
-        groups = {"posterior": named, "sample_stats": stats}
+        by_name = named_draws("pathfinder", model, q, rng)
+        groups = {"posterior": by_name, "sample_stats": stats}
         one = {title: {n: x[np.newaxis] for n, x in g.items()} for title, g in groups.items()}
         return completed(self, one, [0])
 

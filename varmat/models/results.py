@@ -333,8 +333,8 @@ def _groups_in(posterior: Any, stats: Any) -> tuple[Groups, Dims, Labels]:
         for title, group in (("posterior", posterior), ("sample_stats", stats))
         if group is not None
     }
-    named = getattr(posterior, "data_vars", posterior).items()
-    dims = {str(name): list(x.dims[2:]) for name, x in named if hasattr(x, "dims")}
+    by_name = getattr(posterior, "data_vars", posterior).items()
+    dims = {str(name): list(x.dims[2:]) for name, x in by_name if hasattr(x, "dims")}
     labels = {str(dim): x.values for dim, x in getattr(posterior, "coords", {}).items()}
     return groups, dims, labels
 

@@ -207,9 +207,9 @@ def concatenate_args(axis: int, *args: Operand) -> Operand:
     return np.concatenate(args, axis)
 
 
-def array_from_args(settings: Arguments, named: Settings, *args: Operand) -> Operand:
+def array_from_args(settings: Arguments, kwargs: Settings, *args: Operand) -> Operand:
     """Call NumPy's `array` on several things, as autograd does."""
-    return making.array(args, *settings, **named)
+    return making.array(args, *settings, **kwargs)
 
 
 def metadata(A: Operand) -> tuple[Any, ...]:
@@ -296,8 +296,8 @@ TABLE: dict[str, dict[str, object]] = {
     "autograd.numpy.numpy_boxes": {"ArrayBox": ArrayBox},
     "autograd.numpy.numpy_wrapper": {
         "array": making.array,
-        "_array_from_scalar_or_array": lambda settings, named, x: making.array(
-            x, *settings, **named
+        "_array_from_scalar_or_array": lambda settings, kwargs, x: making.array(
+            x, *settings, **kwargs
         ),
         "array_from_args": array_from_args,
         "c_": making.c_,

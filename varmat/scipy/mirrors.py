@@ -184,23 +184,23 @@ def matched(
         raise TypeError(f"{called}: {error}") from None
     indices = _places(theirs, own)
     positional: list[Operand] = []
-    named: dict[str, Operand] = {}
+    by_name: dict[str, Operand] = {}
     for name, value in bound.arguments.items():
         parameter, place = _parameters(theirs)[name], indices.get(name)
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is parameter.VAR_KEYWORD:
-            named |= value
+            by_name |= value
         elif place is not None and place.kind is place.POSITIONAL_ONLY:
             positional.append(value)
         elif place is not None:
-            named[place.name] = value
+            by_name[place.name] = value
         elif name not in UNUSED and not _is_default(value, parameter.default):
             raise TypeError(
                 f"{called}: {name} is given with variables, but must be left out, because it has "
                 "no derivatives!"
             )
-    return tuple(positional), named
+    return tuple(positional), by_name
 
 
 def _is_default(value: Operand, default: object) -> bool:

@@ -330,9 +330,9 @@ def _laplace_function(
     indices += [inspect.Parameter(setting, kind, default=None) for setting in settings]
     signature = inspect.Signature(indices)
 
-    def function(*args: Operand, **named: Operand) -> Result:
+    def function(*args: Operand, **kwargs: Operand) -> Result:
         try:
-            bound = signature.bind(*args, **named)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
         bound.apply_defaults()

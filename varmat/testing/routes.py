@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.dispatch import settled
 from varmat.core.dual import Dual, value_now
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, matvar
@@ -140,8 +141,8 @@ def random_weights(values: ArrayList) -> ArrayList:
 
 
 def outputs(result: Operand) -> list[Operand]:
-    """List the results of a function."""
-    return list(result) if isinstance(result, (tuple, list)) else [result]
+    """List the results of a function; of a deferred array what it stands for."""
+    return [settled(x) for x in (result if isinstance(result, (tuple, list)) else (result,))]
 
 
 def numbers(result: Operand) -> ArrayList:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses, refuses_as
 from functions.samples import MATRIX, VECTOR, by_weight
 
 import varmat as vm
@@ -21,15 +21,12 @@ KINKED = Tolerances(finite_difference=np.inf, hessian=np.inf)
 # Name -> function and arguments. Every float and float array among them is differentiated.
 CASES = {
     "clip": (np.clip, VECTOR, 0.0, 1.5),
-    "clip scalar": (np.clip, 2.0, 0.0, 1.5),
     "clip arrays": (np.clip, MATRIX, np.array([[-1.0], [0.0], [0.95]]),
                     np.array([0.8, 1.5, 2.05, 2.5])),
-    "clip below": (lambda x: np.clip(x, 0.0, None), VECTOR),
     "clip above": (lambda x: np.clip(x, None, 0.5), VECTOR),
     **({"clip neither": (lambda x: np.clip(x, None, None), VECTOR)} if NEW_NUMPY else {}),
     "clip keywords": (lambda x: np.clip(x, min=0.0, max=1.0), VECTOR),
     "clip method": (lambda x: x.clip(0.0, 1.0), VECTOR),
-    "clip bounds of data": (lambda lower: VECTOR.clip(lower, 1.5), 0.2),
     "round": (lambda x: np.round(x, 1), VECTOR, KINKED),
     "round tens": (lambda x: np.round(100 * x, -1), VECTOR, KINKED),
     "around scalar": (np.around, 1.3, KINKED),
@@ -38,47 +35,32 @@ CASES = {
     "real_if_close": (lambda x: np.real_if_close(x) * x, VECTOR),
     "i0": (np.i0, VECTOR), "sinc": (np.sinc, VECTOR),
     "unwrap": (lambda x: np.unwrap(4 * x), VECTOR),
-    "unwrap axis": (lambda x: np.unwrap(4 * x, axis=0, period=3.0), MATRIX),
     "piecewise": (lambda x: np.piecewise(x, [x < 0, x > 1], [np.exp, lambda t: t * t]), VECTOR),
-    "piecewise else": (lambda x: np.piecewise(x, [x < 0, x > 1], [np.exp, 3.0, np.sin]), MATRIX),
     "piecewise one condition": (lambda x: np.piecewise(x, x > 0, [np.log, 1.0]), VECTOR),
     "diff": (np.diff, VECTOR),
     "diff twice": (lambda x: np.diff(x, 2, 0), MATRIX),
     "diff zero times": (lambda x: 2 * np.diff(x, 0), VECTOR),
     "diff ends": (lambda x, a, b: np.diff(x, 1, -1, a, b), MATRIX, 0.5, np.ones((3, 2))),
-    "ediff1d": (np.ediff1d, MATRIX),
     "ediff1d ends": (np.ediff1d, VECTOR, np.array([1.0, 2.0]), 3.0),
     "trapezoid": (np.trapezoid, MATRIX),
     "trapezoid x": (np.trapezoid, MATRIX, np.array([0.0, 0.3, 1.1, 1.5])),
-    "trapezoid x along an axis": (lambda y, x: np.trapezoid(y, x, axis=1), CUBE,
-        np.array([0.0, 0.3, 1.1])),
-    "trapezoid x of more axes": (lambda y, x: np.trapezoid(y, x, axis=0), VECTOR[:3],
-        CUBE[0, :, :2]),
     "trapezoid x of all": (lambda y, x: np.trapezoid(y, np.cumsum(x * x, 0), axis=0), MATRIX,
                            MATRIX),
     "trapezoid dx": (lambda y, dx: np.trapezoid(y, dx=dx, axis=0), MATRIX, 0.25),
     "gradient": (np.gradient, VECTOR),
     "gradient spacing": (np.gradient, VECTOR, 0.3),
-    "gradient coordinates": (np.gradient, VECTOR, np.array([0.0, 0.5, 0.7, 1.9, 2.0])),
     "gradient edges": (lambda f, x: np.gradient(f, x, edge_order=2), VECTOR,
                        np.array([0.0, 0.5, 0.7, 1.9, 2.0])),
-    "gradient axes": (np.gradient, MATRIX),
     "gradient some axes": (lambda f, h: np.gradient(f, 0.5, h, axis=(0, 2), edge_order=1), CUBE,
                            0.4),
     "interp": (np.interp, BETWEEN, KNOTS, HEIGHTS),
     "interp ends": (lambda x: np.interp(x, KNOTS, HEIGHTS, -1.0, 2.0), BETWEEN),
-    "interp scalar": (np.interp, 0.7, KNOTS, HEIGHTS),
     "interp outside": (np.interp, -0.7, KNOTS, HEIGHTS),
-    "interp matrix": (np.interp, MATRIX + 0.05, KNOTS, HEIGHTS),
     "interp one knot": (np.interp, BETWEEN, np.array([1.0]), np.array([2.0])),
-    "interp period": (lambda x, xp, fp: np.interp(x, xp, fp, period=3.5), BETWEEN,
-                      KNOTS[::-1] + 0.1, HEIGHTS),
     "interp negative period": (lambda x, xp, fp: np.interp(x, xp, fp, period=-3.5), BETWEEN,
                                KNOTS[::-1] + 0.1, HEIGHTS),
     "linspace": (lambda a, b: np.linspace(a, b, 7), -1.0, 2.5),
     "linspace open": (lambda a, b: np.linspace(a, b, 4, endpoint=False, axis=-1), VECTOR, 2.5),
-    "linspace step": (lambda a, b: np.linspace(a, b, 4, retstep=True), 1.0, VECTOR),
-    "linspace one": (lambda a, b: np.linspace(a, b, 1), 1.0, 2.0),
     "linspace none": (lambda a, b: np.linspace(a, b, 0), 1.0, 2.0),
     "logspace": (lambda a, b, base: np.logspace(a, b, 5, base=base), -1.0, 2.0, 2.5),
     "logspace bases": (lambda a, b: np.logspace(a, 1.0, 3, base=b), 0.5, np.array([2.0, 3.0])),
@@ -95,10 +77,8 @@ CASES = {
     "polysub": (np.polysub, WEIGHTS, VECTOR),
     "polymul": (np.polymul, WEIGHTS, VECTOR),
     "polymul leading zeros": (lambda p: np.polymul([0.0, 0.0, 1.5, 0.0, 2.0], p), VECTOR),
-    "polymul zero": (lambda p: np.polymul(p, [0.0, 0.0]), VECTOR),
     "polyder": (lambda p: np.polyder(p, 2), VECTOR),
     "polyint": (lambda p: np.polyint(p, 2, p[:3]), VECTOR),
-    "polyint zero": (lambda p: np.polyint(p), VECTOR),
     "poly": (np.poly, VECTOR),
     "apply_along_axis": (lambda x: np.apply_along_axis(lambda lane: lane[1:] * lane[0], 0, x),
                          MATRIX),
@@ -107,9 +87,7 @@ CASES = {
         lambda x: np.apply_along_axis(lambda lane: lane[:, None] * lane, 1, x),
         CUBE,
     ),
-    "apply_along_axis vector": (lambda x: np.apply_along_axis(np.exp, 0, x), VECTOR),
     "apply_over_axes": (lambda x: np.apply_over_axes(np.sum, x * x, (0, 2)), CUBE),
-    "unique": (np.unique, np.array([3.0, 1.0, 2.0])),
     "unique all": (lambda x: np.unique(x, True, True, True)[0], MATRIX),
     "unique axis": (lambda x: np.unique(x, axis=1), MATRIX),
     "unique_values": (lambda x: np.sort(np.unique_values(x)), VECTOR),
@@ -118,40 +96,20 @@ CASES = {
     "transpose of matrices": (lambda x: np.linalg.matrix_transpose(x) * 2.0, CUBE),
     "average": (np.average, MATRIX),
     "average axis": (lambda a: np.average(a, axis=0, keepdims=True), MATRIX),
-    "average weights": (lambda a, w: np.average(a, 0, w), MATRIX, WEIGHTS),
     "average all weights": (lambda a, w: np.average(a, None, w), MATRIX, MATRIX + 3.0),
-    "average axes": (lambda a, w: np.average(a, (2, 1), w), CUBE,
-                     np.arange(1.0, 13.0).reshape(4, 3)),
     "average returned": (lambda a, w: np.average(a, 1, w, returned=True), CUBE, WEIGHTS),
     "cov": (np.cov, MATRIX), "cov one": (np.cov, VECTOR),
-    "cov columns": (lambda x: np.cov(x, rowvar=False, bias=True), MATRIX),
-    "cov two": (np.cov, VECTOR, VECTOR[::-1] ** 2),
     "cov weights": (lambda x, w: np.cov(x, fweights=np.array([1, 2, 3, 1]), aweights=w * w, ddof=2),
                     MATRIX, MATRIX[0]),
     "corrcoef": (np.corrcoef, MATRIX),
     "corrcoef two": (lambda x, y: np.corrcoef(x, y)[0, 1], VECTOR, VECTOR**2),
-    "median odd": (np.median, VECTOR), "median even": (np.median, MATRIX),
-    "median axis": (lambda x: np.median(x, axis=1), MATRIX),
+    "median even": (np.median, MATRIX),
     "median axes": (lambda x: np.median(x, axis=(0, 2), keepdims=True), CUBE),
     "nanmedian": (np.nanmedian, VECTOR),
-    "quantile": (lambda x: np.quantile(x, 0.3), VECTOR),
     "quantile of q": (np.quantile, VECTOR, np.array([0.1, 0.35, 0.8])),
-    "quantile axis": (lambda x: np.quantile(x, np.array([[0.1, 0.5], [0.3, 1.0]]), axis=0), MATRIX),
-    "quantile keepdims": (lambda x: np.quantile(x, [0.2, 0.7], axis=(0, -1), keepdims=True), CUBE),
     "percentile": (lambda x, q: np.percentile(x, q, axis=1), MATRIX, 37.0),
-    "nanquantile": (lambda x: np.nanquantile(x, 0.6, axis=1), MATRIX),
     "nanpercentile": (lambda x: np.nanpercentile(x, [10.0, 95.0]), MATRIX),
     "quantile weights": (lambda x: by_weight(x, WEIGHTS, [0.1, 0.5, 0.95], axis=0), MATRIX),
-    # With several axes NumPy 2.0 pairs weights and values wrongly.
-    **(
-        {"quantile weights of axes": (lambda x: by_weight(x, CUBE[0].T + 2.0, axis=(2, 1)), CUBE)}
-        if NEW_NUMPY
-        else {}
-    ),
-    "percentile weights": (
-        lambda x: np.percentile(x, 50.0, weights=MATRIX + 3.0, method="inverted_cdf"),
-        MATRIX,
-    ),
     "nanquantile weights": (
         lambda x: np.nanquantile(x, 0.6, weights=MATRIX + 3.0, method="inverted_cdf"),
         MATRIX,
@@ -196,14 +154,12 @@ EMPTY = np.empty(0)
 JUMPS, SIZES = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]), np.array([1.0, 3.0, -1.0, 2.0, 0.5, 4.0])
 # Edge cases: infinities, nan, ties, empty arrays. Values are compared with NumPy's.
 EDGES = {
+    "diff of one": (np.diff, np.array([1.0])), "diff of none": (np.diff, EMPTY),
     "clip nan": (lambda x: np.clip(x, 0.0, 1.0), np.array([np.nan, np.inf, -np.inf])),
     "clip empty": (lambda x: np.clip(x, 0.0, 1.0), EMPTY),
-    "clip crossed bounds": (lambda x: np.clip(x, 2.0, 1.0), VECTOR),
     "nan_to_num": (np.nan_to_num, np.array([np.nan, np.inf, -np.inf, 2.0])),
     "nan_to_num values": (lambda x: np.nan_to_num(x, nan=1.0, posinf=2.0, neginf=3.0),
                           np.array([np.nan, np.inf, -np.inf, 2.0])),
-    "diff of one": (np.diff, np.array([1.0])),
-    "diff of none": (np.diff, EMPTY),
     "ediff1d of one": (np.ediff1d, np.array([1.0])),
     "gradient beside nan": (np.gradient, np.array([1.0, np.nan, 2.0, np.inf, 4.0, 7.0])),
     "gradient beside nan twice": (lambda x: np.gradient(x, 0.5, edge_order=2),
@@ -220,13 +176,11 @@ EDGES = {
     "polyder of a constant": (np.polyder, np.array([1.0])),
     "vander empty": (lambda x: np.vander(x, 0), VECTOR),
     "unique ties": (np.unique, np.array([3.0, 1.0, 3.0, 1.0])),
-    "unique empty": (np.unique, EMPTY),
     "piecewise empty": (lambda x: np.piecewise(x, [x > 0], [np.exp]), EMPTY),
     "unwrap empty": (np.unwrap, EMPTY), "round empty": (np.round, EMPTY),
     "bincount empty": (lambda w: np.bincount(np.zeros(0, int), w, minlength=2), EMPTY),
     "apply_along_axis of one": (lambda x: np.apply_along_axis(np.sum, 0, x), np.array([1.0])),
     "median nan": (lambda x: np.median(x, axis=1), np.array([[1.0, np.nan, 2.0], [3.0, 1.0, 2.0]])),
-    "median inf": (np.median, np.array([np.inf, np.inf])),
     "nanmedian": (lambda x: np.nanmedian(x, axis=1),
                   np.array([[1.0, np.nan, 2.0, 5.0], [3.0, 1.0, 2.0, 0.0]])),
     "nanmedian all": (np.nanmedian, np.array([np.nan, 4.0, np.nan])),
@@ -247,23 +201,6 @@ def test_edges(name):
     expect_ad(f, x, tolerances=tolerances)
 
 
-def test_closed_forms():
-    x, w = np.array([1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0])
-    sum_w = w.sum()
-    close(vm.gradient(lambda a: np.average(a, weights=w), x), w / sum_w, 1e-15)
-    expected = (x - x @ w / sum_w) / sum_w
-    close(vm.gradient(lambda v: np.average(x, weights=v), w), expected, 1e-14)
-    # Of five values, the quantile 0.3 lies a fifth of the way from the second to the third
-    # smallest.
-    expected = 0.8 * (VECTOR == 0.4) + 0.2 * (VECTOR == 0.7)
-    close(vm.gradient(lambda a: np.quantile(a, 0.3), VECTOR), expected, 1e-14)
-    close(vm.gradient(np.median, MATRIX).sum(), 1.0, 1e-6)
-    # The derivative of the variance is 2 * (x - mean) / (n - 1), and here n is 3.
-    close(vm.gradient(np.cov, x), x - x.mean(), 1e-14)
-    found = vm.gradient(lambda r: np.polyval(np.poly(r), 0.5), x)
-    close(found, -np.prod(0.5 - x) / (0.5 - x), 1e-13)
-
-
 @pytest.mark.parametrize(("f", "x", "expected"), [
     # At a bound the derivative belongs to the value.
     (lambda x: np.sum(np.clip(x, 0.0, 1.0)), [0.0, 1.0, 2.0, -1.0], [1.0, 1.0, 0.0, 0.0]),
@@ -279,120 +216,94 @@ def test_conventions(f, x, expected):
 
 
 @pytest.mark.parametrize(("f", "error", "match"), [
-    (lambda x: np.diff(x, -1), vm.DomainError, r"diff: n is -1, but must be nonnegative!"),
-    (lambda x: np.gradient(x, edge_order=3), vm.DomainError,
-        r"gradient: edge_order is 3, but must be 1 or 2!"),
-    (lambda x: np.gradient(x[:1]), vm.ShapeError,
-        r"gradient: axis 0 has length 1, but must have at least 2!"),
+    (lambda x: np.diff(x, -1), DOMAIN, "n is -1, but must be nonnegative!"),
+    (lambda x: np.gradient(x, edge_order=3), DOMAIN, "edge_order is 3, but must be 1 or 2!"),
+    (lambda x: np.gradient(x[:1]), SHAPE, "axis 0 has length 1, but must have at least 2!"),
     (lambda x: np.gradient(x, 1.0, 2.0), TypeError,
-        r"gradient: 2 spacings are given, but must be one, or one for each"),
-    (lambda x: np.gradient(x, KNOTS), vm.ShapeError,
-        r"gradient: the coordinates have shape \(4,\), but must have"),
-    (lambda x: np.interp(x, KNOTS, x), vm.ShapeError,
-        r"interp: xp has shape \(4,\) and fp \(5,\), but both must be vectors"),
+     "2 spacings are given, but must be one, or one for each of 1 axes!"),
+    (lambda x: np.gradient(x, KNOTS), SHAPE, "the coordinates have shape (4,), but must have"),
+    (lambda x: np.interp(x, KNOTS, x), SHAPE,
+     "xp has shape (4,) and fp (5,), but both must be vectors of one length!"),
     (lambda x: np.interp(x, KNOTS, HEIGHTS, period=x[0]), TypeError,
-        r"interp: period is a variable, but must be data!"),
-    (lambda x: np.interp(x, KNOTS, HEIGHTS, period=0), vm.DomainError,
-        r"interp: period is 0, but must be nonzero!"),
+     "period is a variable, but must be data!"),
+    (lambda x: np.interp(x, KNOTS, HEIGHTS, period=0), DOMAIN, "period is 0, but must be nonzero!"),
     (lambda x: np.unwrap(x, period=x[0]), TypeError,
-        r"unwrap: discont and period must be data, not variables!"),
-    (lambda x: np.nan_to_num(x, copy=False), TypeError,
-        r"nan_to_num: copy is False, but must be True"),
-    (lambda x: np.linspace(x, 1.0, -1), vm.DomainError,
-        r"linspace: num is -1, but must be nonnegative!"),
-    (lambda x: np.geomspace(x - x, 1.0), vm.DomainError,
-        r"geomspace: start\[0\] is 0.0, but must be nonzero!"),
-    (lambda x: np.geomspace(x, 1.0), vm.DomainError,
-        r"geomspace: stop is 1.0, but must be of the sign of start!"),
-    (lambda x: np.vander(x[None]), vm.ShapeError,
-        r"vander: x has shape \(1, 5\), but must be a vector!"),
-    (lambda x: np.poly(x[None]), TypeError, r"use np.poly\(np.linalg.eigvalsh\(a\)\)"),
-    (lambda x: np.polyder(x, -1), vm.DomainError, r"polyder: m is -1, but must be nonnegative!"),
-    (lambda x: np.polyint(x, -1), vm.DomainError, r"polyint: m is -1, but must be nonnegative!"),
-    (lambda x: np.bincount(x), TypeError, r"bincount: x is a variable, but must be integers"),
-    (lambda x: np.piecewise(x, [x > 0], []), vm.ShapeError,
-        r"piecewise: funclist has 0 items, but must have one for each"),
-    (lambda x: np.apply_along_axis(np.sum, 1, x[:0, None]), vm.ShapeError,
-        r"apply_along_axis: arr has shape \(0, 1\)"),
-    (lambda x: np.average(x, weights=KNOTS), vm.ShapeError,
-        r"average: weights has shape \(4,\), but must have the shape of a"),
-    (lambda x: np.average(x, 0, KNOTS), vm.ShapeError,
-        r"average: weights .* the shape of a, \(5,\), along axis 0"),
-    (lambda x: np.average(x, weights=x - x), ZeroDivisionError,
-        r"average: the weights sum to zero"),
-    (lambda x: np.cov(x[None, None]), vm.ShapeError,
-        r"cov: the observations have shape \(1, 1, 5\)"),
-    (lambda x: np.cov(x, aweights=KNOTS), vm.ShapeError,
-        r"^cov: aweights has shape \(4,\), but must be a vector of 5"),
-    (lambda x: np.cov(x, aweights=-(x**2)), vm.DomainError,
-        r"^cov: aweights\[0\] is -0.48.*, but must be nonnegative!"),
-    (lambda x: np.cov(x, fweights=[1, 2, 0, -3, 1]), vm.DomainError,
-        r"^cov: fweights\[3\] is -3.0, but must be nonnegative!"),
+     "discont and period must be data, not variables!"),
+    (lambda x: np.nan_to_num(x, copy=False), TypeError, "copy is False, but must be True"),
+    (lambda x: np.linspace(x, 1.0, -1), DOMAIN, "num is -1, but must be nonnegative!"),
+    (lambda x: np.geomspace(x - x, 1.0), DOMAIN, "start[0] is 0.0, but must be nonzero!"),
+    (lambda x: np.geomspace(x, 1.0), DOMAIN, "stop is 1.0, but must be of the sign of start!"),
+    (lambda x: np.vander(x[None]), SHAPE, "x has shape (1, 5), but must be a vector!"),
+    (lambda x: np.poly(x[None]), TypeError,
+     ("the characteristic polynomial of a matrix is not supported; use "
+     "np.poly(np.linalg.eigvalsh(a))")),
+    (lambda x: np.polyder(x, -1), DOMAIN, "m is -1, but must be nonnegative!"),
+    (lambda x: np.polyint(x, -1), DOMAIN, "m is -1, but must be nonnegative!"),
+    (lambda x: np.bincount(x), TypeError, "x is a variable, but must be integers"),
+    (lambda x: np.piecewise(x, [x > 0], []), SHAPE, ("funclist has 0 items, but must have one for "
+    "each")),
+    (lambda x: np.apply_along_axis(np.sum, 1, x[:0, None]), SHAPE, "arr has shape (0, 1)"),
+    (lambda x: np.average(x, weights=KNOTS), SHAPE,
+     "weights has shape (4,), but must have the shape of a, (5,), if axis is not given!"),
+    (lambda x: np.average(x, 0, KNOTS), SHAPE,
+     "weights has shape (4,), but must have the shape of a, (5,), along axis 0!"),
+    (lambda x: np.average(x, weights=x - x), ZeroDivisionError, "the weights sum to zero"),
+    (lambda x: np.cov(x[None, None]), SHAPE, "the observations have shape (1, 1, 5)"),
+    (lambda x: np.cov(x, aweights=KNOTS), SHAPE,
+     "aweights has shape (4,), but must be a vector of 5 numbers!"),
+    (lambda x: np.cov(x, aweights=-(x**2)), DOMAIN,
+     "aweights[0] is -0.48999999999999994, but must be nonnegative!"),
+    (lambda x: np.cov(x, fweights=[1, 2, 0, -3, 1]), DOMAIN,
+     "fweights[3] is -3.0, but must be nonnegative!"),
     (lambda x: np.cov(x, fweights=[1, 2, 0, 1.5, 1]), TypeError,
-        r"^cov: fweights holds variables or fractions, but must be"),
+     "fweights holds variables or fractions, but must be plain whole numbers!"),
     (lambda x: np.cov(x, fweights=x * x), TypeError,
-        r"^cov: fweights holds variables or fractions, but must be plain whole"),
-    (lambda x: np.quantile(x, 0.5, method="none"), vm.DomainError,
-        r"^quantile: method is 'none', but must be one of .*linear"),
-    (lambda x: np.nanpercentile(x, 0.5, method="no"), vm.DomainError,
-        r"^nanpercentile: method is 'no', but must be one of"),
-    (lambda x: np.quantile(x, 1.5), vm.DomainError,
-        r"^quantile: q is 1.5, but must be between 0 and 1!"),
-    (lambda x: np.percentile(x, [50, 150]), vm.DomainError,
-        r"^percentile: q\[1\] is 150.0, but must be between 0 and 100!"),
-    (lambda x: np.quantile(x, np.nan), vm.DomainError,
-        r"^quantile: q is nan, but must be between 0 and 1!"),
-    (lambda x: np.quantile(x, 0.5, weights=np.ones(5)), vm.DomainError,
-        r"^quantile: method is 'linear', but must be 'inverted_cdf' where weights are given!"),
-    (lambda x: by_weight(x, x), TypeError,
-        r"^quantile: weights holds variables, but must be data!"),
-    (lambda x: by_weight(x, -np.ones(5)), vm.DomainError,
-        r"^quantile: weights\[0\] is -1.0, but must be nonnegative!"),
-    (lambda x: by_weight(x, np.zeros(5)), vm.DomainError,
-        r"^quantile: the sum of weights is 0.0, but must be positive"),
-    (lambda x: by_weight(x, [0, np.inf, 1, 1, 1]), vm.DomainError,
-        r"^quantile: the sum of weights is inf, but must be pos"),
-    (lambda x: by_weight(x, np.ones(4)), vm.ShapeError,
-        r"^quantile: weights has shape \(4,\), but must have the shape of a"),
-    (lambda x: np.clip(x, 0.0, None, min=1.0), vm.DomainError,
-        r"^clip: min is given, but must be left out where a_min is!"),
+     "fweights holds variables or fractions, but must be plain whole numbers!"),
+    (lambda x: np.quantile(x, 0.5, method="none"), DOMAIN,
+     ("method is 'none', but must be one of interpolated_inverted_cdf, hazen, weibull, "
+     "linear")),
+    (lambda x: np.nanpercentile(x, 0.5, method="no"), DOMAIN, "method is 'no', but must be one of"),
+    (lambda x: np.quantile(x, 1.5), DOMAIN, "q is 1.5, but must be between 0 and 1!"),
+    (lambda x: np.percentile(x, [50, 150]), DOMAIN,
+     "q[1] is 150.0, but must be between 0 and 100!"),
+    (lambda x: np.quantile(x, 0.5, weights=np.ones(5)), DOMAIN,
+     "method is 'linear', but must be 'inverted_cdf' where weights are given!"),
+    (lambda x: by_weight(x, x), TypeError, "quantile: weights holds variables, but must be data!"),
+    (lambda x: by_weight(x, -np.ones(5)), DOMAIN,
+     "quantile: weights[0] is -1.0, but must be nonnegative!"),
+    (lambda x: by_weight(x, np.zeros(5)), DOMAIN,
+     "quantile: the sum of weights is 0.0, but must be positive finite!"),
+    (lambda x: by_weight(x, [0, np.inf, 1, 1, 1]), DOMAIN,
+     "quantile: the sum of weights is inf, but must be positive finite!"),
+    (lambda x: by_weight(x, np.ones(4)), SHAPE,
+     "quantile: weights has shape (4,), but must have the shape of a, (5,), if axis is not given!"),
+    (lambda x: np.clip(x, 0.0, None, min=1.0), DOMAIN,
+     "min is given, but must be left out where a_min is!"),
     (lambda x: np.clip(x, 0.0, 1.0, where=x > 0), TypeError,
-        r"^clip: where is given, but .*; use np.where on the result!"),
+     "where is given, but must be left out; use np.where on the result!"),
     (lambda x: np.clip(x, 0.0, 1.0, np.zeros(5)), TypeError,
-        r"^np.clip: a variable cannot be written into a plain array"),
+     "np.clip: a variable cannot be written into a plain array (out=, or an in-place"),
     (lambda x: np.clip(x, 0.0, 1.0, [1.0]), TypeError,
-        r"^clip: out is a list, but must be an array of variables"),
+     "out is a list, but must be an array of variables, made with np.zeros_like(variable)!"),
     (lambda x: np.median(x, out=x[0]), TypeError,
-        r"^median: out is a Var, but must be an array of variables"),
-    (lambda x: np.round(x, out=x[:2]), vm.ShapeError,
-        r"^round: out has shape \(2,\), but must have the shape of the result,"),
+     "out is a Var, but must be an array of variables, made with np.zeros_like(variable)!"),
+    (lambda x: np.round(x, out=x[:2]), SHAPE,
+     "out has shape (2,), but must have the shape of the result, (5,)!"),
     (lambda x: np.round(x, out=vm.matvar(VECTOR)), TypeError,
-        r"^round: out is a MatVar, but must be a VarMat, as the result"),
-    (lambda x: np.round(vm.matvar(VECTOR), out=x), TypeError,
-        r"^round: out is a VarMat, but must be a MatVar, as the result"),
-    (lambda x: np.asarray(list(x), like=x, copy=False), vm.DomainError,
-        r"^asarray: copy is False, .* where a list is to"),
-    (lambda x: np.linspace(x, 1.0, 3, device="gpu"), vm.DomainError,
-        r"^linspace: device is 'gpu', but must be 'cpu'!"),
+     "out is a MatVar, but must be a VarMat, as the result is!"),
+    (lambda x: np.asarray(list(x), like=x, copy=False), DOMAIN,
+     "copy is False, but must be None or True where a list is to become an array!"),
+    (lambda x: np.linspace(x, 1.0, 3, device="gpu"), DOMAIN, "device is 'gpu', but must be 'cpu'!"),
     (lambda x: np.zeros(3, like=x) + np.full(3, x[0], like=x), TypeError,
-        r"np.full makes plain data"),
-    (lambda x: np.asarray(x, dtype=int, like=x), TypeError,
-        r"^asarray: dtype is int64, but must be float64!"),
-    (lambda x: np.linspace(x[0], 2.0, 3, dtype=int), TypeError,
-        r"^linspace: dtype is int64, but must be float64!"),
+     "np.full makes plain data"),
     (lambda x: np.logspace(x[0], 2.0, 3, dtype=int), TypeError,
-        r"^logspace: dtype is int64, but must be float64!"),
-    (lambda x: np.geomspace(x[0], 2.0, 3, dtype=int), TypeError,
-        r"^geomspace: dtype is int64, but must be float64!"),
-    (lambda x: np.cov(x, dtype=np.float32), TypeError,
-        r"^cov: dtype is float32, but must be float64!"),
+     "dtype is int64, but must be float64!"),
     (lambda x: np.corrcoef(x, dtype=np.float32), TypeError,
-        r"^corrcoef: dtype is float32, but must be float64!"),
-    (lambda x: np.full_like(x, x[0], dtype=int), TypeError,
-        r"^full_like: dtype is int64, but must be float64!"),
+     "dtype is float32, but must be float64!"),
+    (lambda x: np.full_like(x, x[0], dtype=int), TypeError, "dtype is int64, but must be float64!"),
 ])  # fmt: skip
 def test_refusals(f, error, match):
-    refuses(error, match, f, vm.var(VECTOR))
+    refuses_as(error, match, f, vm.var(VECTOR))
 
 
 def test_like():
@@ -495,22 +406,15 @@ def test_interpolation_infinitely_far_out():
     close(in_knots, [-1.0, -1.0 + 0.375, 0.125], 1e-15)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.nan_to_num(x / 0.0),
-    lambda x: np.nan_to_num(np.log(x - x)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "f", [lambda x: np.nan_to_num(x / 0.0), lambda x: np.nan_to_num(np.log(x - x))]
+)
 @pytest.mark.parametrize("x", [1.5, np.array([1.5, 0.0, -2.0])])
 def test_elements_that_are_replaced_have_no_derivative(f, x):
     """Both modes agree, although the derivative of what is replaced is infinite or nan."""
     with np.errstate(all="ignore"):
         reverse = vm.gradient(lambda x: np.sum(f(x)), x)
-        forward = (
-            [
-                vm.jvp(lambda x: np.sum(f(x)), (x,), (e,))[1]
-                for e in np.atleast_2d(np.eye(np.size(x)))
-            ]
-            if np.ndim(x)
-            else vm.jvp(f, (x,), (1.0,))[1]
-        )
-    equal(reverse, forward)
+        directions = np.eye(3) if np.ndim(x) else [1.0]
+        forward = [vm.jvp(lambda x: np.sum(f(x)), (x,), (e,))[1] for e in directions]
+    equal(np.ravel(reverse), forward)
     assert np.all(np.isfinite(reverse))

@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 from comparing import close
 from functions.large import RNG
-from functions.matrices import adjoint, gradients, value_and_adjoints
+from functions.matrices import adjoint, value_and_adjoints
 from functions.sums import NAME, A, M, both, partial
 
 import varmat as vm
@@ -67,12 +67,6 @@ def test_exponentials_to_all_digits(x):
 @pytest.mark.parametrize("b", [-1.0, [1.0, -3.0]])
 def test_logsumexp_of_a_negative_sum_is_nan(b):
     assert np.isnan(vm.logsumexp(vm.var([0.0, 0.0]), b=b).val)
-
-
-def test_softmax_of_large_numbers_to_the_last_digit():
-    # The oracle is 50-digit arithmetic, because Stan loses a digit at this point.
-    _, (adjoint,) = gradients(vm.log_sum_exp, [np.array([-1000.0, -1001.0])], [1.0])
-    close(adjoint, [0.7310585786300048793, 0.2689414213699951207], 5e-16)
 
 
 @pytest.mark.parametrize("shape", [(40_000,), (200, 200)])

@@ -1,10 +1,8 @@
 """Histograms with variable weights, and polynomials fitted to variable data."""
 
-import re
-
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -26,12 +24,8 @@ def test_histograms_of_weights(bins, density):
         lambda w: np.histogram(DATA[:6], bins, weights=w, density=density, range=(-1.0, 2.0))[0],
         WEIGHTS[:6],
     )
-
-
-def test_histograms_of_matrices_and_matvars():
-    expect_ad_matvar(
-        lambda w: np.histogram(DATA.reshape(2, 12), 3, weights=w)[0], WEIGHTS.reshape(2, 12)
-    )
+    whole, weights = DATA.reshape(2, 12), WEIGHTS.reshape(2, 12)
+    expect_ad_matvar(lambda w: np.histogram(whole, bins, weights=w)[0], weights)
 
 
 def test_polynomials_through_data():
@@ -50,28 +44,22 @@ def test_polynomials_through_data():
     expect_ad_matvar(lambda y: np.polyfit(X, y, 1), Y)
 
 
-def test_the_coefficients_of_a_polynomial_do_not_depend_on_where_it_is_read():
-    moved = vm.jacobian(lambda x: np.polyfit(x, np.polyval([1.0, -0.5, 0.3], x), 2), X)
-    close(moved, np.zeros((3, 6)), 1e-7, 1e-13)
-
-
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda x: np.histogram(x), TypeError,
-     "histogram: the data or the bins are variables, and counts have no derivative"),
-    (lambda x: np.histogram(DATA, weights=x), vm.ShapeError,
-     "histogram: weights has shape (6,), but must have as many elements as the data, 24!"),
+     "the data or the bins are variables, and counts have no derivative; pass the plain"),
+    (lambda x: np.histogram(DATA, weights=x), SHAPE,
+     "weights has shape (6,), but must have as many elements as the data, 24!"),
     (lambda x: np.polyfit(X, x, 2, full=True), TypeError,
-     "polyfit: full or rcond is given, but must be left out for variables!"),
-    (lambda x: np.polyfit(x, Y, -1), vm.DomainError,
-     "polyfit: deg is -1, but must not be negative!"),
-    (lambda x: np.polyfit(x, Y[:3], 1), vm.ShapeError,
-     "polyfit: x has shape (6,), y has shape (3,), but they must have the same number of rows!"),
-    (lambda x: np.polyfit(x, Y, 6), vm.ShapeError,
-     "polyfit: there are 6 points, but there must be more than the degree, 6!"),
-    (lambda x: np.polyfit(x, Y, 1, w=Y[:2]), vm.ShapeError,
-     "polyfit: w has shape (2,), but must have shape (6,), as x!"),
-    (lambda x: np.polyfit(x, Y, 5, cov=True), vm.ShapeError,
-     "polyfit: there are 6 points, but for a covariance there must be more than 6!"),
+     "full or rcond is given, but must be left out for variables!"),
+    (lambda x: np.polyfit(x, Y, -1), DOMAIN, "deg is -1, but must not be negative!"),
+    (lambda x: np.polyfit(x, Y[:3], 1), SHAPE,
+     "x has shape (6,), y has shape (3,), but they must have the same number of rows!"),
+    (lambda x: np.polyfit(x, Y, 6), SHAPE,
+     "there are 6 points, but there must be more than the degree, 6!"),
+    (lambda x: np.polyfit(x, Y, 1, w=Y[:2]), SHAPE,
+     "w has shape (2,), but must have shape (6,), as x!"),
+    (lambda x: np.polyfit(x, Y, 5, cov=True), SHAPE,
+     "there are 6 points, but for a covariance there must be more than 6!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}", call, vm.var(X))
+    refuses_as(error, message, call, vm.var(X))

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from comparing import equal, refuses
+from comparing import DOMAIN, SHAPE, equal, refuses, refuses_as
 from functions.movement import expect_moves, gradient
 
 import varmat as vm
@@ -20,23 +20,19 @@ MOVES = {
     "broadcast_to new axes": (lambda x: np.broadcast_to(x, (4, 2, 3)),
                               [2.0, MATRIX, MATRIX[:1], MATRIX[:, :1], MATRIX[0]]),
     "broadcast_to nothing": (lambda x: np.broadcast_to(x, (0, 1)), [2.0, [1.0]]),
-    "broadcast_to same": (lambda x: np.broadcast_to(x, 4), [VECTOR]),
     "full_like": (
         lambda x: np.full_like(MATRIX, x) if type(x) is float else np.full_like(vm.var(MATRIX), x),
         [2.0, VECTOR[:3]],
     ),
     "tile": (lambda x: np.tile(x, 3), [2.0, VECTOR, MATRIX]),
     "tile axes": (lambda x: np.tile(x, (2, 1, 3)), [2.0, VECTOR, MATRIX]),
-    "tile few axes": (lambda x: np.tile(x, (2,)), [CUBE]),
     "tile once": (lambda x: np.tile(x, 1), [2.0, VECTOR, MATRIX]),
     "tile never": (lambda x: np.tile(x, (2, 0)), [2.0, VECTOR, MATRIX]),
     "tile by array": (lambda x: np.tile(x, np.array([2, 3])), [VECTOR, np.zeros((0, 2))]),
     "repeat": (lambda x: np.repeat(x, 3), [2.0, VECTOR, MATRIX]),
-    "repeat once": (lambda x: np.repeat(x, 1, 0), [VECTOR, MATRIX]),
     "repeat never": (lambda x: np.repeat(x, 0), [2.0, VECTOR, MATRIX]),
     "repeat rows": (lambda x: np.repeat(x, 2, axis=0), [VECTOR, CUBE, np.zeros((2, 0))]),
     "repeat a scalar": (lambda x: np.repeat(x, 3, axis=0), [2.0]),
-    "repeat a scalar, counts": (lambda x: np.repeat(x, [2], axis=-1), [2.0]),
     "repeat counts": (lambda x: np.repeat(x, [0, 2], axis=0), [MATRIX, CUBE]),
     "repeat last axis": (lambda x: np.repeat(x, 2, axis=-1), [MATRIX, CUBE]),
     "resize": (lambda x: np.resize(x, (3, 3)), [2.0, VECTOR, MATRIX, np.zeros(0)]),
@@ -47,14 +43,12 @@ MOVES = {
     "take axis": (lambda x: np.take(x, [[1, 0], [1, 1]], axis=1), [MATRIX, CUBE]),
     "take one of axis": (lambda x: np.take(x, 1, axis=-1), [VECTOR, MATRIX, CUBE]),
     "take wrap": (lambda x: np.take(x, [5, -7], mode="wrap"), [VECTOR, 1.0]),
-    "take clip": (lambda x: np.take(x, [9, -9], mode="clip"), [VECTOR]),
     "take method": (lambda x: x.take([0, 2]), [VECTOR]),
     "take_along_axis": (lambda x: np.take_along_axis(x, np.array([[0, 0, 1], [1, 0, 1]]), axis=0),
                         [MATRIX]),
     "take_along_axis flat": (lambda x: np.take_along_axis(x, np.array([0, 5, 5]), axis=None),
                              [MATRIX]),
     "compress": (lambda x: np.compress([True, False, True], x, axis=1), [MATRIX, CUBE]),
-    "compress flat": (lambda x: np.compress([False, True, True], x), [VECTOR, MATRIX]),
     "extract": (lambda x: np.extract(np.asarray(MATRIX) > 0, x), [MATRIX]),
     "delete": (lambda x: np.delete(x, [0, 2]), [VECTOR, MATRIX]),
     "delete slice": (lambda x: np.delete(x, np.s_[::2], axis=1), [MATRIX, CUBE]),
@@ -69,19 +63,14 @@ MOVES = {
         [MATRIX, CUBE]),
     "pad": (lambda x: np.pad(x, 2), [2.0, VECTOR, MATRIX, np.zeros(0)]),
     "pad one axis": (lambda x: np.pad(x, ((2,), (0,))), [MATRIX]),
-    "pad constants": (
-        lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=((1.5, 2.5), (3.5, -0.5))),
-        [MATRIX],
-    ),
+    "pad constants": (partial(np.pad, pad_width=((1, 0), (0, 2)),
+                              constant_values=((1.5, 2.5), (3.5, -0.5))), [MATRIX]),
     "pad edge": (lambda x: np.pad(x, (1, 2), mode="edge"), [VECTOR, MATRIX]),
     "pad wrap": (lambda x: np.pad(x, 5, mode="wrap"), [VECTOR, MATRIX]),
     "pad reflect": (lambda x: np.pad(x, 1, mode="reflect"), [VECTOR, MATRIX]),
     "pad symmetric": (lambda x: np.pad(x, 3, mode="symmetric"), [VECTOR, MATRIX]),
     "symmetrize_from_lower_tri": (vm.symmetrize_from_lower_tri, [CUBE[:, :, :3]]),
     "symmetrize_from_upper_tri": (vm.symmetrize_from_upper_tri, [CUBE[:, :, :3]]),
-    "add_diag matrix": (lambda x: vm.add_diag(x, np.array([1.0, 2.0])), [MATRIX, MATRIX.T]),
-    "add_diag vector": (lambda x: vm.add_diag(CUBE, x), [2.0, VECTOR[:3]]),
-    "add_diag tall": (lambda x: vm.add_diag(CUBE[0].T, x), [2.0, VECTOR[:3]]),
     "rep_vector": (lambda x: vm.rep_vector(x, 3), [2.0]),
     "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 2), [2.0]),
     "rep_matrix columns": (lambda x: vm.rep_matrix(x, 3), [VECTOR]),
@@ -125,35 +114,22 @@ def test_infinite_and_nan_elements_stay_where_they_are(move):
     assert np.isfinite(g).sum() >= 5
 
 
-@pytest.mark.parametrize(
-    "copy", [lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0)]
-)
+@pytest.mark.parametrize("copy", [
+    np.copy, lambda x: np.tile(x, 1), lambda x: np.repeat(x, 1, axis=0), lambda x: np.pad(x, 0),
+])  # fmt: skip
 def test_results_that_happen_to_be_copies_are_independent(copy):
     x = vm.var(VECTOR)
     copy(x)[0] = 7.0
     equal(x.val, VECTOR)
 
 
-def test_copy_is_independent():
-    x = vm.var(VECTOR)
-    y = np.copy(x)
-    y[0] = 7.0
-    equal(x.val, VECTOR)
-    np.sum(y * y).grad()
-    equal(x.adj, [0.0, -2.0, 4.0, 10.0])
-
-
 @pytest.mark.parametrize("trim", ["fb", "f", "b"])
 @pytest.mark.parametrize("x", [[0.0, 0.0, 1.0, 0.0, 2.0, 0.0], [1.0], [3.0, 0.0], [0.0, 0.0]])
 def test_trim_zeros(x, trim):
     with vm.nested() as tape:
-        y = vm.var(x)
-        equal(vm.value(np.trim_zeros(y, trim)), np.trim_zeros(np.array(x), trim))
+        equal(vm.value(np.trim_zeros(vm.var(x), trim)), np.trim_zeros(np.array(x), trim))
         assert len(tape) == 0
-    expect_ad(
-        lambda x: np.trim_zeros(x, trim) * np.trim_zeros(x, trim),
-        np.array([0.0, 1.5, 2.0, 0.0]) + 1.0,
-    )
+    expect_ad(lambda x: np.trim_zeros(x, trim) ** 2, np.array([1.0, 2.5, 3.0, 1.0]))
 
 
 def test_trim_zeros_along_axes():
@@ -199,13 +175,12 @@ def test_arrays_to_write_into(make):
 
 
 def test_arrays_to_write_into_are_of_the_kind_of_their_model():
+    models = (
+        vm.var(MATRIX), vm.matvar(MATRIX), vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])),
+        vm.Dual(vm.var(MATRIX), MATRIX),
+    )  # fmt: skip
     with vm.nested():
-        for x in (
-            vm.var(MATRIX),
-            vm.matvar(MATRIX),
-            vm.Dual(MATRIX, np.stack([MATRIX, MATRIX])),
-            vm.Dual(vm.var(MATRIX), MATRIX),
-        ):
+        for x in models:
             for shape in (None, 2, (2, 3), ()):
                 made = np.zeros_like(x, shape=shape)
                 assert made.shape == np.zeros_like(MATRIX, shape=shape).shape
@@ -217,9 +192,7 @@ def test_arrays_to_write_into_are_of_the_kind_of_their_model():
     refuses(vm.TapeError, "stale", np.zeros_like, scalar)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"sparse": True}, {"indexing": "ij"}, {"indexing": "ij", "sparse": True}]
-)
+@pytest.mark.parametrize("settings", [{}, {"indexing": "ij", "sparse": True}])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_meshgrid(n, settings):
     vectors = [np.arange(1.0, 3.0 + i) for i in range(n)]
@@ -261,47 +234,37 @@ def test_add_diag(shapes):
     expect_ad(vm.add_diag, m, d if d.shape else float(d))
 
 
-REFUSALS = {
-    "pad mode": (lambda x: np.pad(x, 1, mode="mean"), TypeError,
-        r"^pad: mode is 'mean', but must be one of constant, edge, "),
-    "pad odd": (lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"), TypeError,
-        r"^pad: mode is 'reflect' with reflect_type='odd'"),
-    "pad variable": (lambda x: np.pad(x, 1, constant_values=x[0]), TypeError,
-        r"^pad: constant_values is a variable, but must be plain"),
-    "pad edge": (lambda x: np.pad(x, 1, "edge", constant_values=9.0), ValueError,
-        "unsupported keyword arguments for mode 'edge'"),
-    "take out": (lambda x: np.take(x, 1, out=np.zeros(())), TypeError,
-        r"^np.take: a variable cannot be written into a plain"),
-    "meshgrid": (lambda x: np.meshgrid(x, indexing="xx"), vm.DomainError,
-        r"^meshgrid: indexing is 'xx', but must be 'xy' or"),
-    "take beyond": (lambda x: np.take(x, 4), IndexError, "out of bounds"),
-    "delete beyond": (lambda x: np.delete(x, 4), IndexError, "out of bounds"),
-    "broadcast_to": (lambda x: np.broadcast_to(x, (3,)), ValueError, "could not be broadcast"),
-    "compress matrix": (lambda x: np.compress([[True]], x), ValueError, "must be a 1-d"),
-    "symmetrize": (vm.symmetrize_from_lower_tri, vm.ShapeError,
-        r"^symmetrize_from_lower_tri: a has shape \(4,\), but must be a square"),
-    "add_diag": (lambda x: vm.add_diag(x, 1.0), vm.ShapeError,
-        r"^add_diag: m has shape \(4,\), but must be a matrix"),
-    "add_diag d": (lambda x: vm.add_diag(MATRIX, x), vm.ShapeError,
-        r"^add_diag: d has shape \(4,\), but must be a scalar or .* \(2,\)!"),
-    "rep_vector n": (lambda x: vm.rep_vector(x[0], -1), vm.DomainError,
-        r"^rep_vector: n is -1, but must be nonnegative!"),
-    "rep_array n": (lambda x: vm.rep_array(x, 2, -1), vm.DomainError,
-        r"^rep_array: counts\[1\] is -1, but must be nonnegative!"),
-    "rep_vector": (lambda x: vm.rep_vector(x, 3), vm.ShapeError,
-        r"^rep_vector: x has shape \(4,\), but must be a scalar!"),
-    "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 4), vm.ShapeError,
-        r"^rep_matrix: x has shape \(4,\), but must be a scalar where"),
-    "rep_matrix scalar": (lambda x: vm.rep_matrix(x[0], 3), vm.ShapeError,
-        r"^rep_matrix: x has shape \(\), but must be a vector where"),
-}  # fmt: skip
+REFUSALS = [
+    (lambda x: np.pad(x, 1, mode="mean"), TypeError,
+     "mode is 'mean', but must be one of constant, edge, reflect, symmetric, wrap (with"),
+    (lambda x: np.pad(x, 1, mode="reflect", reflect_type="odd"), TypeError,
+     "mode is 'reflect' with reflect_type='odd', but must be one of constant, edge, reflect,"),
+    (lambda x: np.pad(x, 1, constant_values=x[0]), TypeError,
+     "constant_values is a variable, but must be plain numbers: join arrays with np.concatenate!"),
+    (lambda x: np.take(x, 1, out=np.zeros(())), TypeError,
+     "np.take: a variable cannot be written into a plain array (out=, or an in-place"),
+    (lambda x: np.meshgrid(x, indexing="xx"), DOMAIN, "indexing is 'xx', but must be 'xy' or"),
+    (lambda x: np.take(x, 4), IndexError, "index 4 is out of bounds"),
+    (lambda x: np.delete(x, 4), IndexError, "index 4 is out of bounds"),
+    (lambda x: np.broadcast_to(x, (3,)), ValueError, "operands could not be broadcast"),
+    (lambda x: np.compress([[True]], x), ValueError, "condition must be a 1-d"),
+    (vm.symmetrize_from_lower_tri, SHAPE, "a has shape (4,), but must be a square"),
+    (lambda x: vm.add_diag(x, 1.0), SHAPE, "m has shape (4,), but must be a matrix"),
+    (lambda x: vm.add_diag(MATRIX, x), SHAPE,
+     "d has shape (4,), but must be a scalar or have shape (2,)!"),
+    (lambda x: vm.rep_vector(x[0], -1), DOMAIN, "n is -1, but must be nonnegative!"),
+    (lambda x: vm.rep_array(x, 2, -1), DOMAIN, "counts[1] is -1, but must be nonnegative!"),
+    (lambda x: vm.rep_vector(x, 3), SHAPE, "x has shape (4,), but must be a scalar!"),
+    (lambda x: vm.rep_matrix(x, 3, 4), SHAPE, "x has shape (4,), but must be a scalar where"),
+    (lambda x: vm.rep_matrix(x[0], 3), SHAPE, "x has shape (), but must be a vector where"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS)
 def test_refusals(call, error, text):
     with vm.nested():
         x = vm.var(VECTOR)
-        refuses(error, text, call, x)
+        refuses_as(error, text, call, x)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.subtract])
@@ -344,11 +307,10 @@ def test_grids_are_copies_unless_views_are_wanted(sparse):
         assert np.shares_memory(view, v)
 
 
-def test_pad_refuses_settings_of_other_modes():
-    for mode, settings in (
-        ("edge", {"constant_values": 7.0}),
-        ("constant", {"reflect_type": "even"}),
-    ):
-        for x in (VECTOR, vm.var(VECTOR)):
-            message = f"unsupported keyword arguments for mode '{mode}'"
-            refuses(ValueError, message, np.pad, x, 1, mode, **settings)
+@pytest.mark.parametrize(("mode", "settings"), [
+    ("edge", {"constant_values": 7.0}), ("constant", {"reflect_type": "even"}),
+])  # fmt: skip
+def test_pad_refuses_settings_of_other_modes(mode, settings):
+    for x in (VECTOR, vm.var(VECTOR)):
+        message = f"unsupported keyword arguments for mode '{mode}'"
+        refuses(ValueError, message, np.pad, x, 1, mode, **settings)

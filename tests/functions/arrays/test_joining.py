@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparing import equal, refuses
+from comparing import SHAPE, equal, refuses_as
 from functions.movement import expect_moves, gradient
 
 import varmat as vm
@@ -24,21 +24,15 @@ JOINS = {
     "concatenate data": (lambda *a: np.concatenate([*a, [7.0, 8.0], np.arange(2)]), (VECTOR,)),
     "concatenate axis": (lambda *a: np.concatenate(a, axis=-2), (MATRIX, MATRIX[:1], EMPTY)),
     "concatenate flat": (lambda *a: np.concatenate(a, axis=None), (MATRIX, 2.0, VECTOR)),
-    "concatenate rows": (np.concatenate, (MATRIX,)),
     "concat": (lambda *a: np.concat(a, axis=1), (MATRIX, MATRIX[:, :1])),
     "stack scalars": (lambda *a: np.stack([a[0], 2.0, a[1], a[0]]), (1.5, -2.5)),
-    "stack scalars and 0-d data": (lambda a: np.stack([a, np.array(2.0), 3]), (1.5,)),
     "stack": (lambda *a: np.stack(a), (VECTOR, OTHER)),
     "stack axis": (lambda *a: np.stack(a, axis=-1), (MATRIX, MATRIX + 1)),
     "hstack": (lambda *a: np.hstack(a), (VECTOR, 2.0, OTHER)),
-    "hstack of one": (lambda a: np.hstack([a]), (VECTOR,)),
-    "hstack matrices": (lambda *a: np.hstack(a), (MATRIX, MATRIX[:, :2])),
     "vstack": (lambda *a: np.vstack(a), (VECTOR, MATRIX)),
     "dstack": (lambda *a: np.dstack(a), (MATRIX, MATRIX + 1)),
-    "dstack vectors": (lambda *a: np.dstack(a), (VECTOR, OTHER)),
     "column_stack": (lambda *a: np.column_stack(a), (VECTOR, OTHER, MATRIX.T)),
     "append": (np.append, (MATRIX, 2.0)),
-    "append axis": (lambda *a: np.append(*a, axis=0), (MATRIX, MATRIX[:1])),
     "append_row": (vm.append_row, (MATRIX, VECTOR)),
     "append_row of vectors": (vm.append_row, (2.0, VECTOR)),
     "append_col": (vm.append_col, (MATRIX, OTHER[:2])),
@@ -47,7 +41,6 @@ JOINS = {
     "block": (lambda a, b, c: np.block([[a, b], [c, 1.0]]),
               (MATRIX[:, :2], MATRIX[:, 2:], OTHER[:2])),
     "block of scalars": (lambda a, b: np.block([[a, 0.0], [b, a]]), (1.5, 2.5)),
-    "block row": (lambda a, b: np.block([a, b]), (VECTOR, 2.0)),
     "block of cubes": (lambda a, b: np.block([[[a, b]], [[b, a]]]), (CUBE, CUBE + 1)),
     "block of one": (np.block, (VECTOR,)),
     "insert": (lambda a, v: np.insert(a, 1, v), (VECTOR, 2.0)),
@@ -57,23 +50,18 @@ JOINS = {
     **({"insert mask": (lambda a, v: np.insert(a, MASK, v), (VECTOR, 2.0))} if NEW_NUMPY else {}),
     "insert column": (lambda a, v: np.insert(a, 1, v, axis=1), (MATRIX, OTHER[:2])),
     "insert columns": (lambda a, v: np.insert(a, [1, 3], v, axis=1), (MATRIX, MATRIX[:, :2])),
-    "insert row at the end": (lambda a, v: np.insert(a, -1, v, axis=0), (MATRIX, VECTOR)),
-    "insert flat": (lambda a, v: np.insert(a, 2, v), (MATRIX, OTHER)),
     "insert nothing": (lambda a: np.insert(a, [], 0.0), (VECTOR,)),
     "where": (lambda a, b: np.where(MASK, a, b), (VECTOR, OTHER)),
     "where broadcast": (lambda a, b: np.where(MASK, a, b), (2.0, MATRIX)),
     "where broadcast condition": (lambda a, b: np.where(MASK[:, None], a, b), (2.0, VECTOR)),
     "where scalar": (lambda a, b: np.where(True, a, b), (2.0, 3.0)),
     "where scalar condition": (lambda a, b: np.where(False, a, b), (VECTOR, 3.0)),
-    "where data": (lambda a: np.where(MASK, a, 1), (VECTOR,)),
     "where empty": (lambda a, b: np.where(np.zeros((0, 3), bool), a, b), (EMPTY, 2.0)),
     "select": (lambda a, b: np.select([MASK, ~MASK & (OTHER > 5)], [a, b], 2 * a), (VECTOR, OTHER)),
     "select first wins": (lambda a, b: np.select([MASK, MASK], [a, b]), (VECTOR, OTHER)),
     "choose": (lambda a, b: np.choose([0, 1, 0], [a, b]), (VECTOR, OTHER)),
     "choose of rows": (lambda a: np.choose([1, 0, 1], a), (MATRIX,)),
     "choose wrap": (lambda a, b: np.choose([[2], [-1]], (a, b), mode="wrap"), (VECTOR, 2.0)),
-    "choose one": (lambda a: np.choose([0, 0], [a]), (1.5,)),
-    "choose method-like": (lambda a, b: np.choose(np.array(1), [a, b]), (VECTOR, OTHER)),
 }  # fmt: skip
 
 
@@ -161,60 +149,51 @@ def test_duals_join_data():
         np.stack([one, vm.Dual(VECTOR, VECTOR)])
 
 
-REFUSALS = {
-    "lengths": (lambda x: np.concatenate([x, MATRIX]), ValueError,
-        "^concatenate: arrays have shapes .*, but must go together!$"),
-    "stack shapes": (lambda x: np.stack([x, OTHER[:2]]), ValueError,
-        "^stack: arrays have shapes .*, but must go together!$"),
-    "no axis": (lambda x: np.concatenate([x, OTHER], axis=1), np.exceptions.AxisError,
-        "out of bounds"),
-    "no axis of scalars": (lambda x: np.stack([vm.var(2.0), 1.0], axis=1), np.exceptions.AxisError,
-        "out of bounds"),
-    "dtype of a row": (lambda x: np.hstack([x, x], dtype=int), TypeError,
-        r"^hstack: dtype is int64, but must be float64"),
-    "scalars": (lambda x: np.concatenate([x, 2.0]), ValueError,
-        "^concatenate: arrays have shapes .*, but must go together!$"),
-    "out": (lambda x: np.concatenate([x, x], out=np.zeros(6)), TypeError,
-        r"^np.concatenate: a variable cannot be written into a plain array \(out="),
-    "dtype": (lambda x: np.stack([x, x], dtype=np.float32), TypeError,
-        r"^stack: dtype is float32, but must be float64"),
-    "text": (lambda x: np.concatenate([x, np.array(["a"])]), TypeError,
-        r"^concatenate: operand 2 has dtype <U1, but must be real"),
-    "append_row": (lambda x: vm.append_row(x, MATRIX[:, :2]), vm.ShapeError,
-        (r"^append_row: y has shape \(2, 2\), but must have the shape of x, \(1, 3\), except "
-        r"along axis 0!")),
-    "append_col": (lambda x: vm.append_col(x, MATRIX), vm.ShapeError,
-        r"^append_col: y has shape \(2, 3\), but .* except along axis 1!"),
-    "append_array": (lambda x: vm.append_array(MATRIX, x), vm.ShapeError,
-        r"^append_array: y has shape \(3,\), but must have"),
-    "append_array, y": (lambda x: vm.append_array(x, 1.0), vm.ShapeError,
-        r"^append_array: y has shape \(\), but must"),
-    "append_array, x": (lambda x: vm.append_array(1.0, x), vm.ShapeError,
-        "^append_array: x is a scalar, but must be an"),
-    "append_row of words": (lambda x: vm.append_row(x, ["a"]), TypeError,
-        "^append_row: y has dtype"),
-    "block depths": (lambda x: np.block([[x], x]), vm.ShapeError,
-        r"^block: arrays holds lists of different depths"),
-    "block empty": (lambda x: np.block([[x], []]), vm.ShapeError,
-        r"^block: arrays holds an empty list"),
-    "select lengths": (lambda x: np.select([MASK], [x, x]), vm.ShapeError,
-        r"^select: condlist has 1 and choicelist 2 items"),
-    "select integers": (lambda x: np.select([np.arange(3)], [x]), TypeError,
-        r"^select: condlist\[0\] has dtype int64, but must be boolean!"),
-    "choose": (lambda x: np.choose([0, 2, 0], [x, x]), ValueError, "invalid entry in choice array"),
-    "insert beyond": (lambda x: np.insert(x, 4, 1.0), IndexError, "out of bounds"),
-    "insert integers": (lambda x: np.insert(np.arange(3), 1, x), TypeError,
-        r"^insert: arr has dtype int64, but must be float64"),
-    "insert list": (lambda x: np.insert([True, False], 1, x), TypeError,
-        r"^insert: arr has dtype bool, but must be float64"),
-    "where shapes": (lambda x: np.where(MASK, x, OTHER[:2]), vm.ShapeError,
-        r"^where: operands have shapes \(3,\) and \(3,\) and \(2,\), but must broadcast!"),
-}  # fmt: skip
+REFUSALS = [
+    (lambda x: np.concatenate([x, MATRIX]), ValueError,
+     "arrays have shapes (3,) and (2, 3), but must go together!"),
+    (lambda x: np.stack([x, OTHER[:2]]), ValueError,
+     "arrays have shapes (3,) and (2,), but must go together!"),
+    (lambda x: np.concatenate([x, OTHER], axis=1), np.exceptions.AxisError,
+     "axis 1 is out of bounds"),
+    (lambda x: np.stack([vm.var(2.0), 1.0], axis=1), np.exceptions.AxisError,
+     "axis 1 is out of bounds"),
+    (lambda x: np.hstack([x, x], dtype=int), TypeError, "dtype is int64, but must be float64!"),
+    (lambda x: np.concatenate([x, 2.0]), ValueError,
+     "arrays have shapes (3,) and (), but must go together!"),
+    (lambda x: np.concatenate([x, x], out=np.zeros(6)), TypeError,
+     "np.concatenate: a variable cannot be written into a plain array (out=, or an in-place"),
+    (lambda x: np.stack([x, x], dtype=np.float32), TypeError,
+     "dtype is float32, but must be float64!"),
+    (lambda x: np.concatenate([x, np.array(["a"])]), TypeError,
+     "operand 2 has dtype <U1, but must be real numbers (float64, or what converts to it)"),
+    (lambda x: vm.append_row(x, MATRIX[:, :2]), SHAPE,
+     "y has shape (2, 2), but must have the shape of x, (1, 3), except along axis 0!"),
+    (lambda x: vm.append_col(x, MATRIX), SHAPE,
+     "y has shape (2, 3), but must have the shape of x, (3, 1), except along axis 1!"),
+    (lambda x: vm.append_array(MATRIX, x), SHAPE, "y has shape (3,), but must have"),
+    (lambda x: vm.append_array(x, 1.0), SHAPE, "y has shape (), but must"),
+    (lambda x: vm.append_array(1.0, x), SHAPE, "x is a scalar, but must be an array!"),
+    (lambda x: vm.append_row(x, ["a"]), TypeError, "y has dtype"),
+    (lambda x: np.block([[x], x]), SHAPE, "arrays holds lists of different depths"),
+    (lambda x: np.block([[x], []]), SHAPE, "arrays holds an empty list"),
+    (lambda x: np.select([MASK], [x, x]), SHAPE, "condlist has 1 and choicelist 2 items"),
+    (lambda x: np.select([np.arange(3)], [x]), TypeError,
+     "condlist[0] has dtype int64, but must be boolean!"),
+    (lambda x: np.choose([0, 2, 0], [x, x]), ValueError, "invalid entry in choice array"),
+    (lambda x: np.insert(x, 4, 1.0), IndexError, "index 4 is out of bounds"),
+    (lambda x: np.insert(np.arange(3), 1, x), TypeError,
+     "arr has dtype int64, but must be float64 where variables are inserted!"),
+    (lambda x: np.insert([True, False], 1, x), TypeError,
+     "arr has dtype bool, but must be float64 where variables are inserted!"),
+    (lambda x: np.where(MASK, x, OTHER[:2]), SHAPE,
+     "operands have shapes (3,) and (3,) and (2,), but must broadcast!"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS)
 def test_refusals(call, error, text):
     with vm.nested() as tape:
         x = vm.var(VECTOR)
-        refuses(error, text, call, x)
+        refuses_as(error, text, call, x)
         assert len(tape) == 0

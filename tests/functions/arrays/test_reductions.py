@@ -1,17 +1,13 @@
 """Reductions: closed forms, the ends of the range, Stan's values, conventions, and refusals."""
 
-import inspect
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
+import stan
+from comparing import DOMAIN, SHAPE, close, equal, refuses, refuses_as
 from functions.matrices import adjoint, value_and_adjoints
-from functions.sums import CUMULATIVE, EXPONENTIAL, MASK, NAME, RNG, ZEROS, A, M, V, both, partial
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
+from functions.sums import CUMULATIVE, EXPONENTIAL, MASK, NAME, ZEROS, A, M, V, both, partial
 
 import varmat as vm
 from varmat.testing import expect_ad
@@ -73,76 +69,9 @@ def test_composite(case):
 
 # --- values and derivatives against closed forms ---
 
-floats = st.floats(-5.0, 5.0).map(lambda x: round(x, 3))
-
-
-@st.composite
-def reductions(draw):
-    """Draw an array, axes to reduce, and weights for the result."""
-    x = draw(
-        arrays.arrays(
-            float, arrays.array_shapes(min_dims=1, max_dims=3, max_side=3), elements=floats
-        )
-    )
-    axis = draw(
-        st.none() | arrays.valid_tuple_axes(x.ndim, min_size=1) | st.integers(-x.ndim, x.ndim - 1)
-    )
-    keepdims = draw(st.booleans())
-    shape = np.sum(x, axis=axis, keepdims=keepdims).shape
-    return x, axis, keepdims, RNG.normal(size=shape) if shape else float(RNG.normal())
-
-
-def by_element(function):
-    """Return the derivative of a weighted reduction, slice by slice. The partial derivatives of one
-    slice are given by `function`.
-    """
-
-    def derivative(x, axis, weights):
-        axes = tuple(range(x.ndim)) if axis is None else np.atleast_1d(axis) % x.ndim
-        kept = [i for i in range(x.ndim) if i not in axes]
-        slices = np.transpose(x, (*kept, *axes)).reshape(-1, math.prod(x.shape[i] for i in axes))
-        rows = np.array([w * function(s) for s, w in zip(slices, np.ravel(weights), strict=True)])
-        moved = rows.reshape([x.shape[i] for i in (*kept, *axes)])
-        return np.transpose(moved, np.argsort((*kept, *axes)))
-
-    return derivative
-
 
 def products_of_others(s):
     return np.array([math.prod([*s[:i], *s[i + 1 :]]) for i in range(len(s))])
-
-
-CLOSED = {
-    "sum": (np.sum, np.sum, lambda s: np.ones(len(s))),
-    "mean": (np.mean, np.mean, lambda s: np.full(len(s), 1 / len(s))),
-    "prod": (np.prod, np.prod, products_of_others),
-    "var": (np.var, np.var, lambda s: 2 * (s - s.mean()) / len(s)),
-    "max": (np.max, np.max, lambda s: (s == s.max()) / np.count_nonzero(s == s.max())),
-    "min": (np.min, np.min, lambda s: (s == s.min()) / np.count_nonzero(s == s.min())),
-    "logsumexp": (
-        vm.logsumexp,
-        lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
-        lambda s: np.exp(s) / np.sum(np.exp(s)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CLOSED)
-@settings(max_examples=25, deadline=None)
-@given(case=reductions())
-def test_closed_forms(name, case):
-    f, plain, derivative = CLOSED[name]
-    x, axis, keepdims, weights = case
-    value, (adj,) = value_and_adjoints(
-        lambda v: f(v, axis=axis, keepdims=keepdims), x, weights=weights
-    )
-    np.testing.assert_allclose(
-        value, plain(x, axis=axis, keepdims=keepdims), rtol=1e-12, atol=1e-13
-    )
-    assert np.shape(value) == np.shape(weights)
-    np.testing.assert_allclose(
-        adj, by_element(derivative)(x, axis, weights), rtol=1e-12, atol=1e-12
-    )
 
 
 # --- arithmetic with 400 digits, and the ends of the range ---
@@ -159,53 +88,22 @@ def test_products_near_the_ends(x):
     x = np.array(x)
     with np.errstate(all="ignore"):
         others = products_of_others(x)
-        np.testing.assert_allclose(adjoint(np.prod, x), others, rtol=1e-13)
+        close(adjoint(np.prod, x), others, 1e-13)
         chain = [others_of_prefix(x, i) for i in range(len(x))]
-        np.testing.assert_allclose(adjoint(np.cumprod, x), chain, rtol=1e-13)
+        close(adjoint(np.cumprod, x), chain, 1e-13)
 
 
 def others_of_prefix(x, i):
     return sum(math.prod(np.delete(x[: k + 1], i)) for k in range(i, len(x)))
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
-def test_norm2_at_all_scales(scale):
-    value, (adj,) = value_and_adjoints(vm.norm2, np.array([3.0, -4.0]) * scale)
-    np.testing.assert_allclose(value, 5 * scale, rtol=1e-15)
-    np.testing.assert_allclose(adj, [0.6, -0.8], rtol=1e-15)
-
-
 @pytest.mark.parametrize("f", [np.var, np.std, vm.variance, vm.sd], ids=NAME)
 def test_spread_far_from_the_origin(f):
     x = np.array([1.0, 2.0, 4.0])
-    np.testing.assert_allclose(adjoint(f, x + 1024.0), adjoint(f, x), rtol=1e-12)
+    close(adjoint(f, x + 1024.0), adjoint(f, x), 1e-12)
 
 
 # --- Stan's values ---
-
-REFERENCE = json.loads(
-    (Path(__file__).parents[2] / "data" / "reductions.json").read_text(encoding="utf-8")
-)
-OF_STAN = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "min": np.min, "max": np.max}
-
-
-def numbers(x):
-    return np.array(x, dtype=float)
-
-
-@pytest.mark.parametrize("entry", REFERENCE["entries"], ids=lambda entry: entry["id"])
-def test_stan(entry):
-    f = OF_STAN.get(entry["function"]) or getattr(vm, entry["function"])
-    (argument,) = entry["args"]
-    if "throws" in entry:
-        with pytest.raises(vm.ShapeError, match="must not be empty!"):
-            f(vm.var(numbers(argument["value"])))
-        return
-    weights = 1.0 if entry["weights"] is None else numbers(entry["weights"])
-    with np.errstate(all="ignore"):
-        value, (adj,) = value_and_adjoints(f, numbers(argument["value"]), weights=weights)
-    np.testing.assert_allclose(value, numbers(entry["output"]), rtol=1e-13)
-    np.testing.assert_allclose(adj, numbers(argument["grad"]), rtol=1e-12, atol=1e-15)
 
 
 # --- conventions ---
@@ -260,12 +158,11 @@ def test_conventions(case):
     f, x, value, derivative = CONVENTIONS[case]
     with np.errstate(all="ignore"):
         got, (adj,) = value_and_adjoints(f, np.array(x))
-        np.testing.assert_allclose(got, value, rtol=1e-15)
-        np.testing.assert_allclose(adj, derivative, rtol=1e-15)
+        close(np.append(got, adj), [value, *derivative], 1e-15)
         # Forward mode multiplies infinite partials by the zeros of a direction.
         if np.isfinite(derivative).all():
             forward = [f(vm.Dual(np.array(x), unit)).tan for unit in np.eye(len(x))]
-            np.testing.assert_allclose(forward, derivative, rtol=1e-15)
+            close(forward, derivative, 1e-15)
 
 
 @pytest.mark.parametrize("f", [np.sum, np.prod, *CUMULATIVE[:2], *EXPONENTIAL], ids=NAME)
@@ -284,23 +181,10 @@ def test_an_adjoint_that_is_not_selected_is_not_touched():
     def f(x):
         return np.sum(np.where(np.isnan(x), 0.0, np.mean(x, where=~np.isnan(x)) + x))
 
-    np.testing.assert_allclose(adjoint(f, np.array([1.0, NAN])), [2.0, 0.0])
-
-
-def test_large_arrays():
-    x = RNG.normal(size=(20, 1000))
-    with vm.nested():
-        v = vm.var(x)
-        y = np.sum(v) + np.mean(v) + np.sum(np.sum(v, axis=0)) + vm.logsumexp(v)
-        y.grad()
-        np.testing.assert_allclose(v.adj, 2 + 1 / x.size + np.exp(x - vm.logsumexp(x)), rtol=1e-13)
+    close(adjoint(f, np.array([1.0, NAN])), [2.0, 0.0], 1e-7)
 
 
 # --- names and refusals ---
-
-
-def test_cumulative_sum():
-    assert vm.cumulative_sum(vm.var([1.0, 2.0])).val.tolist() == [1.0, 3.0]
 
 
 def test_log_sum_exp_of_two_operands():
@@ -312,42 +196,28 @@ def test_log_sum_exp_of_two_operands():
     expect_ad(vm.log_sum_exp, x, y)
     expect_ad(vm.log_sum_exp, 0.3, 1.4)
     expect_ad(lambda x: vm.log_sum_exp(x, 0.7), x)
-    np.testing.assert_array_equal(
-        vm.log_sum_exp([1.0, 2.0], [3.0, 4.0]), np.logaddexp([1.0, 2.0], [3.0, 4.0])
-    )
-    np.testing.assert_array_equal(
-        vm.log_sum_exp(np.ones((2, 3)), 1), vm.logsumexp(np.ones((2, 3)), axis=1)
-    )
-
-
-def refusal(call, error, match):
-    return pytest.param(
-        call, error, match, id=inspect.getsource(call).split(":", 1)[1].strip()[:40]
-    )
+    equal(vm.log_sum_exp([1.0, 2.0], [3.0, 4.0]), np.logaddexp([1.0, 2.0], [3.0, 4.0]))
+    equal(vm.log_sum_exp(np.ones((2, 3)), 1), vm.logsumexp(np.ones((2, 3)), axis=1))
 
 
 REFUSALS = [
-    refusal(lambda x: np.sum(x, dtype=int), TypeError, "sum: dtype is int64, but must be float64!"),
-    refusal(lambda x: np.cumsum(x, dtype=np.float32), TypeError,
-        "cumsum: dtype is float32, but must be float64!"),
-    refusal(lambda x: np.sum(x, out=np.zeros(())), TypeError,
-        "sum: a variable cannot be written into a plain array"),
-    refusal(lambda x: np.sum(x, axis=3), ValueError, "axis 3 is out of bounds"),
-    refusal(lambda x: np.max(x[:0]), vm.ShapeError,
-        r"max: a has shape \(0, 4\), but must not be empty along the reduced axes!"),
-    refusal(lambda x: np.min(x[:0], axis=0), vm.ShapeError,
-        r"min: a has shape \(0, 4\), but must not be empty"),
-    refusal(lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
-    refusal(lambda x: np.max(x, where=MASK), vm.DomainError,
-        "max: initial is None, but must be a number where elements"),
-    refusal(lambda x: np.var(x, ddof=1, correction=1), vm.DomainError,
-        "var: ddof is 1, but must be left out where correction is"),
-    refusal(lambda x: vm.logsumexp(x, x, keepdims=True), TypeError,
-        r"logsumexp: axis is a VarMat, but must be an integer"),
-    refusal(lambda x: vm.sd(x[:0]), vm.ShapeError,
-        r"sd: x has shape \(0, 4\), but must not be empty!"),
-    refusal(lambda x: vm.variance(x[:0]), vm.ShapeError,
-        r"variance: x has shape \(0, 4\), but must not be empty!"),
+    (lambda x: np.sum(x, dtype=int), TypeError, "dtype is int64, but must be float64!"),
+    (lambda x: np.cumsum(x, dtype=np.float32), TypeError, "dtype is float32, but must be float64!"),
+    (lambda x: np.sum(x, out=np.zeros(())), TypeError,
+     "np.sum: a variable cannot be written into a plain array (out=, or an in-place operator"),
+    (lambda x: np.sum(x, axis=3), ValueError, "axis 3 is out of bounds"),
+    (lambda x: np.max(x[:0]), SHAPE,
+     "a has shape (0, 4), but must not be empty along the reduced axes!"),
+    (lambda x: np.min(x[:0], axis=0), SHAPE, "a has shape (0, 4), but must not be empty"),
+    (lambda x: np.max(x, axis=5), ValueError, "axis 5 is out of bounds"),
+    (lambda x: np.max(x, where=MASK), DOMAIN,
+     "initial is None, but must be a number if where leaves out elements!"),
+    (lambda x: np.var(x, ddof=1, correction=1), DOMAIN,
+     "ddof is 1, but must be left out where correction is given!"),
+    (lambda x: vm.logsumexp(x, x, keepdims=True), TypeError,
+     "axis is a VarMat, but must be an integer or a tuple if b or keepdims is given!"),
+    (lambda x: vm.sd(x[:0]), SHAPE, "x has shape (0, 4), but must not be empty!"),
+    (lambda x: vm.variance(x[:0]), SHAPE, "x has shape (0, 4), but must not be empty!"),
 ]  # fmt: skip
 
 
@@ -356,8 +226,7 @@ def test_refusals(call, error, match):
     with vm.nested() as tape:
         x = vm.var(M)
         before = len(tape)
-        with pytest.raises(error, match="(?s)" + match):
-            call(x)
+        refuses_as(error, match, call, x)
         assert len(tape) == before
 
 
@@ -393,16 +262,75 @@ def test_short_rows(f, shape):
     values = np.concatenate([f(vm.var(part), axis=1).val for part in parts])
     for axis in (-1, len(shape) - 1):
         result = f(vm.var(x), axis=axis).val
-        np.testing.assert_allclose(result.reshape(values.shape), values, rtol=1e-13, atol=1e-15)
+        close(result.reshape(values.shape), values, 1e-13, 1e-15)
         assert result.flags.c_contiguous
     if f in (np.sum, np.mean, np.max, np.min):
-        np.testing.assert_array_equal(f(vm.var(x), axis=-1, keepdims=True).val[..., 0], result)
+        equal(f(vm.var(x), axis=-1, keepdims=True).val[..., 0], result)
     expected = np.concatenate([vm.gradient(weighted, part) for part in parts]).reshape(shape)
-    np.testing.assert_allclose(vm.gradient(weighted, x), expected, rtol=1e-12, atol=1e-15)
+    close(vm.gradient(weighted, x), expected, 1e-12, 1e-15)
     x, recorded = (
         np.sin(np.arange(x.size, dtype=float)).reshape(shape),
         vm.recorded(lambda x: np.sum(f(x, axis=-1) * weights)),
     )
     gradients = [vm.gradient(weighted, x), recorded(x)[1], recorded(x)[1]]
     assert all(gradient.flags.c_contiguous for gradient in gradients)
-    np.testing.assert_allclose(gradients[1:], gradients[:1] * 2, rtol=1e-13, atol=1e-15)
+    close(gradients[1:], gradients[:1] * 2, 1e-13, 1e-15)
+
+
+FILES = ("reductions", "stan_reductions")
+NAMES = {
+    "cumulative_sum": np.cumsum, "max": np.max, "mean": np.mean, "min": np.min, "prod": np.prod,
+    "sum": np.sum,
+}  # fmt: skip
+THIRD, NAN = 1.0 / 3.0, math.nan
+# Our value and gradient for entries with another convention. We treat nan as NumPy does, share the
+# derivative among ties, take the smallest subgradient of a norm at the origin, and take the limit
+# for sums of exponentials at infinity.
+DIFFERENT = {
+    "log_sum_exp#13": (math.inf, [0.0, 1.0, 0.0]), "max#5": (NAN, [0.0, 1.0, 0.0]),
+    "max#11": (2.0, [THIRD, THIRD, THIRD]),        "min#4": (2.0, [THIRD, THIRD, THIRD]),
+    "min#5": (NAN, [0.0, 1.0, 0.0]),               "min#7": (0.0, [0.5, 0.0, 0.5]),
+    "min#11": (2.0, [THIRD, THIRD, THIRD]),        "min#12": (NAN, [0.0, 1.0, 0.0]),
+    "norm2#2": (0.0, [0.0, 0.0]),
+}  # fmt: skip
+# The maximum of an empty array is -inf in Stan and an error in NumPy.
+NOTHING = "max#10"
+
+
+def named(entry):
+    return NAMES.get(entry["function"]) or getattr(vm, entry["function"])
+
+
+def selected(pick, throws=False):
+    return [entry for file in FILES for entry in stan.entries(file, throws) if pick(entry.id)]
+
+
+@pytest.mark.parametrize("entry", selected(lambda name: name not in {*DIFFERENT, NOTHING}))
+def test_against_stan(entry):
+    # At +-1000 Stan's gradient of log_sum_exp is off by 1.2e-14. Ours agrees with 50 digits.
+    stan.check(named(entry), entry, rtol=1.3e-14)
+
+
+@pytest.mark.parametrize("entry", selected(DIFFERENT.__contains__))
+def test_conventions_other_than_stans(entry):
+    value, gradient = DIFFERENT[entry["id"]]
+    stan.check(
+        named(entry),
+        entry | {"output": value, "args": [[entry["args"][0][0], gradient]]},
+        rtol=1e-15,
+    )
+    refuses(AssertionError, "disagree", lambda: stan.check(named(entry), entry, rtol=1e-3))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    selected(NOTHING.__eq__) + [each for file in FILES for each in stan.entries(file, throws=True)],
+)
+def test_nothing_to_reduce(entry):
+    x = vm.var(np.empty(0))
+    if entry["function"] == "mean":  # the mean of an empty array is nan, as in NumPy
+        with np.errstate(invalid="ignore"):
+            assert math.isnan(vm.value(np.mean(x)))
+        return
+    message = rf"{entry['function']}: . has shape \(0,\), but must not be empty"
+    refuses(vm.ShapeError, message, lambda: named(entry)(x))

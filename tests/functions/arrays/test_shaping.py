@@ -1,10 +1,8 @@
 """Views: values and adjoints are the parent's, and nothing is recorded."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+import stan
 from comparing import close, equal, refuses
 from functions.movement import expect_moves, gradient
 
@@ -22,12 +20,11 @@ CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
 # Views: name -> (function, arguments at which it is tried).
 VIEWS = {
     "reshape": (lambda x: np.reshape(x, (2, -1)), [VECTOR, MATRIX, CUBE]),
-    "reshape method": (lambda x: x.reshape(-1, 2), [VECTOR, CUBE]),
     "ravel": (np.ravel, [VECTOR, CUBE]),
     "without an order": (lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None),
                          [MATRIX]),
     "ravel transposed F": (lambda x: np.ravel(np.transpose(x), order="F"), [MATRIX, CUBE]),
-    "transpose": (np.transpose, [VECTOR, MATRIX, CUBE]),
+    "transpose": (np.transpose, [MATRIX, CUBE]),
     "transpose axes": (lambda x: np.transpose(x, (1, 2, 0)), [CUBE]),
     "transpose method": (lambda x: x.transpose(2, 0, 1), [CUBE]),
     "permute_dims": (lambda x: np.permute_dims(x, (2, 0, 1)), [CUBE]),
@@ -37,7 +34,6 @@ VIEWS = {
     "moveaxis": (lambda x: np.moveaxis(x, [0, 1], [-1, 0]), [MATRIX, CUBE]),
     "rollaxis": (lambda x: np.rollaxis(x, 2), [CUBE]),
     "squeeze": (lambda x: np.squeeze(np.expand_dims(x, (0, -1))), [VECTOR, MATRIX]),
-    "squeeze axis": (lambda x: np.squeeze(np.expand_dims(x, 0), axis=0), [MATRIX]),
     "expand_dims": (lambda x: np.expand_dims(x, 1), [VECTOR, MATRIX]),
     "flip": (np.flip, [VECTOR, MATRIX, CUBE]),
     "flip axis": (lambda x: np.flip(x, (0, 2)), [CUBE]),
@@ -45,8 +41,6 @@ VIEWS = {
     "flipud": (np.flipud, [VECTOR, MATRIX]),
     "rot90": (np.rot90, [MATRIX, CUBE]),
     "rot90 three": (lambda x: np.rot90(x, 3, axes=(2, 1)), [CUBE]),
-    "rot90 two": (lambda x: np.rot90(x, 2), [MATRIX]),
-    "rot90 none": (lambda x: np.rot90(x, 0), [MATRIX]),
     "atleast_1d": (np.atleast_1d, [VECTOR]),
     "atleast_2d": (np.atleast_2d, [VECTOR, MATRIX]),
     "atleast_3d": (np.atleast_3d, [VECTOR, MATRIX, CUBE]),
@@ -54,7 +48,6 @@ VIEWS = {
     "diagonal offset": (lambda x: np.diagonal(x, -1, 1, 2), [CUBE]),
     "diag": (lambda x: np.diag(x, 1), [MATRIX]),
     "einsum": (lambda x: np.einsum("i...j->...ji", x), [MATRIX, CUBE]),
-    "einsum diagonal": (lambda x: np.einsum("ii->i", x[:2, :2]), [MATRIX]),
     **(
         {"reshape without a copy": (lambda x: np.reshape(x.T, -1, "F", copy=False), [MATRIX])}
         if NEW_NUMPY
@@ -64,7 +57,6 @@ VIEWS = {
     "real": (np.real, [VECTOR]),
     "reverse": (vm.reverse, [VECTOR, CUBE]),
     "to_vector": (vm.to_vector, [VECTOR]),
-    "to_matrix filled": (lambda x: vm.to_matrix(x, 2, 2), [VECTOR]),
     "to_matrix of a vector": (vm.to_matrix, [VECTOR, MATRIX]),
     "to_matrix by rows": (lambda x: vm.to_matrix(x, 3, 2, col_major=False), [MATRIX]),
 }  # fmt: skip
@@ -72,25 +64,20 @@ VIEWS = {
 COPIES = {
     "reshape transposed": (lambda x: np.reshape(x.T, -1), [MATRIX]),
     "reshape F": (lambda x: np.reshape(x, (3, -1), order="F"), [MATRIX, CUBE]),
-    "ravel F": (lambda x: np.ravel(x, order="F"), [MATRIX]),
     "ravel reversed": (lambda x: np.ravel(x[::-1]), [VECTOR]),
     "ravel strided F": (lambda x: np.ravel(x[::2], order="F"), [VECTOR]),
     **({"reshape copy": (lambda x: np.reshape(x, -1, copy=True), [VECTOR])} if NEW_NUMPY else {}),
     "reshape to scalar": (lambda x: np.reshape(x, ()), [VECTOR[:1], MATRIX[:1, :1]]),
-    "squeeze to scalar": (np.squeeze, [VECTOR[:1], MATRIX[:1, :1]]),
+    "squeeze to scalar": (np.squeeze, [VECTOR[:1]]),
     "reshape scalar": (lambda x: np.reshape(x, (1, 1)), [2.0]),
-    "ravel scalar": (np.ravel, [2.0]),
     "expand_dims scalar": (lambda x: np.expand_dims(x, (0, 1)), [2.0]),
-    "atleast_1d scalar": (np.atleast_1d, [2.0]),
-    "atleast_2d scalar": (np.atleast_2d, [2.0]),
-    "atleast_3d scalar": (np.atleast_3d, [2.0]),
+    **{f.__name__: (f, [2.0]) for f in (np.ravel, np.atleast_1d, np.atleast_2d, np.atleast_3d)},
     "to_vector": (vm.to_vector, [MATRIX]),
     "to_matrix": (lambda x: vm.to_matrix(x, 3, 2), [MATRIX]),
     "flatten": (lambda x: x.flatten(), [MATRIX]),
-}
+}  # fmt: skip
 EMPTY = {
     "reshape": (lambda x: np.reshape(x.T, (2, 0)), [np.zeros((0, 2))]),
-    "diagonal": (np.diagonal, [np.zeros((0, 2))]),
     "flip": (np.flip, [np.zeros(0)]),
 }
 SCALARS = {
@@ -170,18 +157,13 @@ def test_several_directions_share_too(f, x):
 SPLITS = {
     "split": (lambda x: np.split(x, 2), VECTOR),
     "split places": (lambda x: np.split(x, [1, 3], axis=-1), CUBE),
-    "split beyond": (lambda x: np.split(x, [2, 9]), VECTOR),
     "array_split": (lambda x: np.array_split(x, 3), VECTOR),
     "hsplit": (lambda x: np.hsplit(x, 3), MATRIX),
     "hsplit vector": (lambda x: np.hsplit(x, 2), VECTOR),
-    "vsplit": (lambda x: np.vsplit(x, 2), MATRIX),
-    "dsplit": (lambda x: np.dsplit(x, [1]), CUBE),
-    "unstack": (
-        lambda x: np.moveaxis(x, 1, 0) if not hasattr(np, "unstack") else np.unstack(x, axis=1),
-        CUBE,
-    ),
+    "vsplit": (lambda x: np.vsplit(x, 2), MATRIX), "dsplit": (lambda x: np.dsplit(x, [1]), CUBE),
+    **({"unstack": (lambda x: np.unstack(x, axis=1), CUBE)} if NEW_NUMPY else {}),
     "iteration": (list, MATRIX),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "x"), SPLITS.values(), ids=SPLITS)
@@ -237,33 +219,17 @@ def test_transposed_large_adjoints_meet_a_view():
         equal(x.adj, 2 * a.T + 3.0)
 
 
-STAN = json.loads(
-    (Path(__file__).parents[2] / "data" / "shaping.json").read_text(encoding="utf-8")
-)["entries"]
-
-
-@pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])
+@pytest.mark.parametrize("entry", stan.entries("shaping"))
 def test_against_stan_math(entry):
     """These are all of Stan's functions that move elements, including those of the gathering and
     joining modules.
     """
-    function = getattr(vm, entry["function"])
-    with vm.nested():
-        args = [
-            arg["value"]
-            if isinstance(arg["value"], int)
-            else vm.var(np.array(arg["value"], dtype=float))
-            for arg in entry["args"]
-        ]
-        if "throws" in entry:
-            refuses(ValueError, r".", function, *args)
-            return
-        result = function(*args)
-        equal(vm.value(result), entry["output"])
-        np.sum(result * np.array(entry["weights"])).grad()
-        for x, arg in zip(args, entry["args"], strict=True):
-            if "grad" in arg:
-                close(x.adj, arg["grad"], 1e-14)
+    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-14)
+
+
+@pytest.mark.parametrize("entry", stan.entries("shaping", throws=True))
+def test_what_stan_refuses(entry):
+    refuses(ValueError, None, getattr(vm, entry["function"]), *stan.arguments(entry))
 
 
 REFUSALS = {
@@ -329,10 +295,6 @@ def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
     x = np.arange(6.0)
     for part, expected in zip(np.split(vm.var(x), where), np.split(x, where), strict=True):
         equal(vm.value(part), expected)
-
-
-def test_a_variable_as_number_of_sections_is_refused_like_its_value():
-    refuses(ValueError, "equal division", np.split, vm.var(np.ones(2)), vm.var(1.5))
 
 
 def test_numbers_of_rows_and_columns_may_be_small_integers():

@@ -3,11 +3,12 @@ refusals.
 """
 
 from functools import partial
+from itertools import product
 
 import mpmath as mp
 import numpy as np
 import pytest
-from comparing import refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
 from functions.matrices import GENERAL, GENERALS, TALL, TALLS, VECTOR, gradients, worst_error
 
 import varmat as vm
@@ -48,24 +49,23 @@ def test_vectors_near_the_ends_against_50_digits(ord, scale):
     rows = np.stack([VECTOR * scale, VECTOR, 2.0 * VECTOR * scale])
     values, slopes = zip(*(slope(row, ord) for row in rows), strict=True)
     values, slopes = np.array(values, float), np.array(slopes, float)
-    close = partial(np.testing.assert_allclose, rtol=1e-14)
     (value,), (adjoint,) = gradients(lambda x: norm(x, ord), [rows[0]], [1.0])
-    close(value, values[0])
-    close(adjoint, slopes[0])
+    close(value, values[0], 1e-14)
+    close(adjoint, slopes[0], 1e-14)
     for x, axis in ((rows, 1), (rows.T, 0)):
         (value,), (adjoint,) = gradients(lambda x: norm(x, ord, axis=axis), [x], [np.ones(3)])  # noqa: B023 - called here
-        close(value, values)
-        close(adjoint if axis else adjoint.T, slopes)
+        close(value, values, 1e-14)
+        close(adjoint if axis else adjoint.T, slopes, 1e-14)
         # Along x itself the norm has the derivative norm(x).
-        close(norm(vm.Dual(x, x), ord, axis=axis).tan, values)
+        close(norm(vm.Dual(x, x), ord, axis=axis).tan, values, 1e-14)
 
 
 @pytest.mark.parametrize("power", [-600, 600])
 @pytest.mark.parametrize("f", [norm, vm.norm2, partial(norm, ord="fro"), np.linalg.matrix_norm])
 def test_derivatives_of_matrices_near_the_ends(f, power):
     scale = 2.0**power
-    np.testing.assert_allclose(f(vm.var(TALL * scale)).val, f(TALL) * scale, rtol=1e-15)
-    np.testing.assert_allclose(vm.gradient(f, TALL * scale), TALL / norm(TALL), rtol=1e-15)
+    close(f(vm.var(TALL * scale)).val, f(TALL) * scale, 1e-15)
+    close(vm.gradient(f, TALL * scale), TALL / norm(TALL), 1e-15)
     r, n = norm(TALL), TALL.size
     exact = (np.eye(n) - np.outer(TALL, TALL) / r**2).reshape(TALL.shape * 2) / r
     np.testing.assert_allclose(
@@ -79,8 +79,8 @@ def test_a_recording_meets_other_scales():
     value, gradient = f(x)
     for scale in (1e-200, 1e200):
         there = f(x * scale)
-        np.testing.assert_allclose(there[0], value * scale, rtol=1e-14)
-        np.testing.assert_allclose(there[1], gradient, rtol=1e-14)
+        close(there[0], value * scale, 1e-14)
+        close(there[1], gradient, 1e-14)
 
 
 ENDS = [np.array([np.inf, 1.0]), np.array([np.nan, 1.0])]
@@ -89,54 +89,36 @@ ENDS = [np.array([np.inf, 1.0]), np.array([np.nan, 1.0])]
 @pytest.mark.parametrize("x", [VECTOR, VECTOR * 1e-130, VECTOR * 1e150, np.zeros(3), *ENDS])
 def test_the_value_is_that_of_numpy(x):
     """The value is NumPy's wherever NumPy's own does not overflow or underflow."""
-    np.testing.assert_array_equal([vm.norm2(x), norm(vm.var(x)).val], norm(x))
+    equal([vm.norm2(x), norm(vm.var(x)).val], norm(x))
     rows = np.stack([x, x])
-    np.testing.assert_array_equal(norm(vm.var(rows), axis=1).val, norm(rows, axis=1))
+    equal(norm(vm.var(rows), axis=1).val, norm(rows, axis=1))
 
 
-@pytest.mark.parametrize("ord", VECTOR_ORDERS)
-@pytest.mark.parametrize(
-    ("x", "axis", "keepdims"), [(VECTOR, None, False), (TALL, 0, True), (TALLS[::-1], -2, False)]
-)
-def test_vector_norms_by_all_routes(ord, x, axis, keepdims):
-    def f(x):
-        return norm(x, ord, axis=axis, keepdims=keepdims)
-
-    expect_ad(f, x)
-    expect_ad_matvar(f, x)
+BY_ORDER = [
+    *product(VECTOR_ORDERS, [(VECTOR, None, False), (TALL, 0, True), (TALLS[::-1], -2, False)]),
+    *product(MATRIX_ORDERS, [(TALL, None, False), (TALLS, (0, 2), True), (TALLS, (2, -2), False)]),
+]
 
 
-@pytest.mark.parametrize("ord", MATRIX_ORDERS)
-@pytest.mark.parametrize(
-    ("x", "axis", "keepdims"), [(TALL, None, False), (TALLS, (0, 2), True), (TALLS, (2, -2), False)]
-)
-def test_matrix_norms_by_all_routes(ord, x, axis, keepdims):
-    def f(x):
-        return norm(x, ord, axis=axis, keepdims=keepdims)
-
+@pytest.mark.parametrize(("ord", "given"), BY_ORDER)
+def test_norms_by_all_routes(ord, given):
+    x, axis, keepdims = given
+    f = partial(norm, ord=ord, axis=axis, keepdims=keepdims)
     expect_ad(f, x)
     expect_ad_matvar(f, x)
 
 
 @pytest.mark.parametrize(("f", "x"), [
-    (norm, TALLS), (norm, 2.5),
-    (lambda x: norm(x, keepdims=True), TALLS),
-    (norm, np.empty(0)),
-    (lambda x: norm(x, 1, axis=1), np.empty((2, 0))),
-    *(
-        (partial(norm, ord=ord), np.empty(shape))
-        for ord in (1, 2, np.inf)
-        for shape in ((0, 3), (3, 0))
-    ),
-    (lambda x: norm(x, 2, axis=(1, 2), keepdims=True), np.empty((2, 0, 3))),
-    (np.linalg.cond, np.empty((0, 3))),
-    (lambda x: np.linalg.vector_norm(x, axis=(0, 2), ord=3), TALLS),
-    (lambda x: np.linalg.vector_norm(x, keepdims=True), TALLS),
-    (lambda x: np.linalg.vector_norm(x, ord=np.inf, axis=-1), TALL),
-    (np.linalg.matrix_norm, TALLS),
-    (lambda x: np.linalg.matrix_norm(x, ord="nuc", keepdims=True), TALLS),
-    (cond, TALL), (lambda x: cond(x, -2), GENERALS), (lambda x: cond(x, 1), GENERAL),
-    (lambda x: cond(x, "fro"), GENERALS),
+    (norm, TALLS), (norm, 2.5), (partial(norm, keepdims=True), TALLS), (norm, np.empty(0)),
+    (partial(norm, ord=1, axis=1), np.empty((2, 0))),
+    *((partial(norm, ord=ord), np.empty(shape))
+      for ord, shape in product((1, 2, np.inf), ((0, 3), (3, 0)))),
+    (partial(norm, ord=2, axis=(1, 2), keepdims=True), np.empty((2, 0, 3))),
+    (cond, np.empty((0, 3))), (partial(np.linalg.vector_norm, axis=(0, 2), ord=3), TALLS),
+    (partial(np.linalg.vector_norm, keepdims=True), TALLS), (np.linalg.matrix_norm, TALLS),
+    (partial(np.linalg.matrix_norm, ord="nuc", keepdims=True), TALLS), (cond, TALL),
+    (partial(cond, p=-2), GENERALS), (partial(cond, p=1), GENERAL),
+    (partial(cond, p="fro"), GENERALS),
 ])  # fmt: skip
 def test_others_by_all_routes(f, x):
     expect_ad(f, x)
@@ -145,52 +127,41 @@ def test_others_by_all_routes(f, x):
 
 @pytest.mark.parametrize("ord", [None, 1, 2, 3, 1.5])
 def test_the_vector_of_zeros_has_derivative_zero(ord):
-    (value,), (adjoint,) = gradients(lambda x: norm(x, ord), [np.zeros(3)])
-    assert value == 0.0
-    np.testing.assert_array_equal(adjoint, np.zeros(3))
-    tangent = norm(vm.Dual(np.zeros(3), np.ones(3)), ord).tan
-    assert tangent == 0.0
+    x = np.array([[3.0, 4.0], [0.0, 0.0]])
+    (value,), (adjoint,) = gradients(lambda x: norm(x, ord, axis=1), [x], [np.ones(2)])
+    assert value[1] == norm(vm.Dual(np.zeros(3), np.ones(3)), ord).tan == 0.0
+    equal(adjoint[1], np.zeros(2))
+    assert np.all(adjoint[0] > 0.0)
 
 
 @pytest.mark.parametrize("ord", [1, 2, 3, 1.5, 0.5])
 def test_elements_that_are_zero_have_derivative_zero(ord):
     _, (adjoint,) = gradients(lambda x: norm(x, ord), [np.array([0.0, 2.0, 0.0])], [1.0])
-    np.testing.assert_allclose(adjoint, [0.0, 1.0, 0.0], rtol=1e-15)
-
-
-def test_zero_rows_do_not_spoil_others():
-    x = np.array([[3.0, 4.0], [0.0, 0.0]])
-    _, (adjoint,) = gradients(lambda x: norm(x, axis=1), [x], [np.ones(2)])
-    np.testing.assert_allclose(adjoint, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-15)
+    close(adjoint, [0.0, 1.0, 0.0], 1e-15)
 
 
 def test_counting_is_constant():
     x = vm.var(np.array([[1.0, 0.0], [2.0, 3.0]]))
-    np.testing.assert_array_equal(norm(x, 0, axis=0), [2.0, 1.0])
+    equal(norm(x, 0, axis=0), [2.0, 1.0])
     assert norm(x[0], 0) == 1.0
 
 
 @pytest.mark.parametrize(("f", "x", "error", "message"), [
-    (lambda x: norm(x, "fro"), VECTOR, vm.DomainError,
-        "norm: ord is 'fro', but must be a number for a vector!"),
-    (lambda x: norm(x, 3), TALL, vm.DomainError, "norm: ord is 3, but must be None, 'fro'"),
-    (lambda x: norm(x, 2), TALLS, vm.ShapeError,
-        "norm: axis is .*, but must be one axis of vectors or two of matrices!"),
-    (lambda x: norm(x, axis=3), TALL, vm.ShapeError,
-        "norm: axis is 3, but must be distinct axes of an array that has 2!"),
-    (lambda x: norm(x, axis=(0, 0)), TALL, vm.ShapeError,
-        r"norm: axis is \(0, 0\), but must be distinct axes"),
-    (np.linalg.matrix_norm, VECTOR, vm.ShapeError,
-        r"matrix_norm: x has shape \(3,\), but must be a matrix"),
-    (lambda x: vm.norm1("x"), VECTOR, TypeError,
-        "norm1: x has dtype <U1, but must be real numbers"),
-    (lambda x: vm.norm2(1j), VECTOR, TypeError,
-        "norm2: x has dtype complex128, but must be real numbers"),
-    (cond, VECTOR, vm.ShapeError, r"cond: x has shape \(3,\), but must be a matrix"),
-    (lambda x: cond(x, 1), np.ones((2, 2)), vm.DomainError, "inv: a is singular"),
+    (lambda x: norm(x, "fro"), VECTOR, DOMAIN, "ord is 'fro', but must be a number for a vector!"),
+    (lambda x: norm(x, 3), TALL, DOMAIN, "ord is 3, but must be None, 'fro'"),
+    (lambda x: norm(x, 2), TALLS, SHAPE,
+     "axis is (0, 1, 2), but must be one axis of vectors or two of matrices!"),
+    (lambda x: norm(x, axis=3), TALL, SHAPE,
+     "axis is 3, but must be distinct axes of an array that has 2!"),
+    (lambda x: norm(x, axis=(0, 0)), TALL, SHAPE, "axis is (0, 0), but must be distinct axes"),
+    (np.linalg.matrix_norm, VECTOR, SHAPE, "x has shape (3,), but must be a matrix"),
+    (lambda x: vm.norm1("x"), VECTOR, TypeError, "x has dtype <U1, but must be real numbers"),
+    (lambda x: vm.norm2(1j), VECTOR, TypeError, "x has dtype complex128, but must be real numbers"),
+    (cond, VECTOR, SHAPE, "x has shape (3,), but must be a matrix (or a stack of them)!"),
+    (lambda x: cond(x, 1), np.ones((2, 2)), DOMAIN, "inv: a is singular, but must be invertible!"),
 ])  # fmt: skip
 def test_refusals(f, x, error, message):
-    refuses(error, message, f, vm.var(x))
+    refuses_as(error, message, f, vm.var(x))
 
 
 @pytest.mark.parametrize("p", [None, 2, -2])

@@ -2,12 +2,10 @@
 routes.
 """
 
-import re
-
 import numpy as np
 import pytest
 import scipy.integrate
-from comparing import close, refuses
+from comparing import close, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -42,17 +40,6 @@ def test_by_all_routes(name):
     expect_ad_matvar(f, Y[:4, 0])
 
 
-def test_parabolas_are_integrated_exactly():
-    """If the samples of a parabola move along it, the integral changes at the ends only."""
-    c = np.array([0.3, -1.2, 2.0])
-    moved = vm.gradient(lambda x: vm.simpson(np.polyval(c, x), x=x), X)
-    expected = np.zeros(9)
-    expected[[0, -1]] = -np.polyval(c, X[0]), np.polyval(c, X[-1])
-    close(moved, expected, 1e-7, 1e-11)
-    running = vm.cumulative_simpson(vm.var(np.polyval(c, X)), x=X, initial=0.0).val
-    close(running, np.polyval(np.polyint(c), X) - np.polyval(np.polyint(c), X[0]), 1e-7, 1e-13)
-
-
 def test_initial_value_of_a_running_integral():
     expect_ad(lambda y, c: vm.cumulative_simpson(y, initial=c), Y[:4, 0], 0.7)
 
@@ -64,14 +51,11 @@ def test_romberg(n):
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda y: vm.simpson(y[0, 0]),
-     "simpson: y has shape (), but must have samples along the axis!"),
-    (lambda y: vm.simpson(y, x=X[:3]),
-     "simpson: x has shape (3,), but must have shape (2,) or (9, 2)!"),
-    (lambda y: vm.cumulative_trapezoid(y, initial=1.0),
-     "cumulative_trapezoid: initial is 1.0, but must be 0 or None!"),
+    (lambda y: vm.simpson(y[0, 0]), "y has shape (), but must have samples along the axis!"),
+    (lambda y: vm.simpson(y, x=X[:3]), "x has shape (3,), but must have shape (2,) or (9, 2)!"),
+    (lambda y: vm.cumulative_trapezoid(y, initial=1.0), "initial is 1.0, but must be 0 or None!"),
     (lambda y: vm.romb(y, axis=0)[:0] + vm.romb(y[:4], axis=0),
-     "romb: y has shape (4, 2), but must have 2**k + 1 samples along the axis!"),
+     "y has shape (4, 2), but must have 2**k + 1 samples along the axis!"),
 ])  # fmt: skip
 def test_refusals(call, message):
-    refuses(ValueError, f"^{re.escape(message)}$", call, vm.var(Y))
+    refuses_as(ValueError, message, call, vm.var(Y))

@@ -2,12 +2,10 @@
 along all routes.
 """
 
-import re
-
 import numpy as np
 import pytest
 import scipy.interpolate
-from comparing import close, refuses
+from comparing import DOMAIN, SHAPE, close, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -57,26 +55,6 @@ def test_methods():
         (f(Z, extrapolate=False), g(Z, extrapolate=False)),
     ):
         close(a, b, 1e-7, 1e-12)
-
-
-@pytest.mark.parametrize("bc", ["not-a-knot", "natural", "periodic"])
-def test_derivatives_in_values_and_places(bc):
-    """A spline is linear in the values. Its derivative in a place is SciPy's derivative."""
-    y = Y[:, 0].copy()
-    y[-1] = y[0]
-    g = scipy.interpolate.CubicSpline(X, y, bc_type=bc)
-    found = vm.gradient(lambda z: np.sum(vm.CubicSpline(X, y, bc_type=bc)(z)), Z)
-    close(found, g(Z, 1), 1e-7, 1e-12)
-    if bc != "periodic":
-        units = scipy.interpolate.CubicSpline(X, np.eye(6), bc_type=bc)(Z)
-        close(vm.jacobian(lambda y: vm.CubicSpline(X, y, bc_type=bc)(Z), y), units, 1e-7, 1e-13)
-
-
-def test_a_knot_that_moves_along_a_cubic_changes_nothing():
-    def f(x):
-        return vm.CubicSpline(x, 1.0 - x + 0.5 * x**3)(Z)
-
-    close(vm.jacobian(f, X), np.zeros((6, 6)), 1e-7, 1e-12)
 
 
 def test_cubic_splines_by_all_routes():
@@ -134,29 +112,25 @@ def test_akima_of_a_straight_line_has_a_derivative():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda y: vm.CubicSpline(X[::-1], y), vm.DomainError,
-     "CubicSpline: x[1] is 3.1, but must be larger than x[0], which is 4.0!"),
-    (lambda y: vm.CubicSpline(X[:1], y), vm.ShapeError,
-     "CubicSpline: x has shape (1,), but must be a vector of at least 2 elements!"),
-    (lambda y: vm.CubicSpline(X, y[:3]), vm.ShapeError,
-     "CubicSpline: y has 3 elements along the axis, but must have 6, as x has!"),
-    (lambda y: vm.CubicSpline(X, y, bc_type="periodic"), vm.DomainError,
-     ("CubicSpline: the first and the last of y differ, but must be the same for a periodic "
-     "spline!")),
-    (lambda y: vm.CubicSpline(X, y, bc_type="no"), vm.DomainError,
-     "CubicSpline: bc_type is 'no', but must be of"),
-    (lambda y: vm.CubicSpline(X, y, extrapolate="no"), vm.DomainError,
-     "CubicSpline: extrapolate is 'no', but must be True, False or 'periodic'!"),
-    (lambda y: vm.PPoly(y, X), vm.ShapeError,
-     "PPoly: c has shape (6, 2), but must have shape (k, 5, ...)!"),
-    (lambda y: vm.Akima1DInterpolator(X, y, method="no"), vm.DomainError,
-     "Akima1DInterpolator: method is 'no', but must be 'akima' or 'makima'!"),
-    (lambda y: vm.CubicHermiteSpline(X, y, y[:, 0]), vm.ShapeError,
-     "CubicHermiteSpline: dydx must have the shape of y!"),
-    (lambda y: vm.CubicSpline(X, y[0, 0]), vm.ShapeError,
-     "CubicSpline: y is a scalar, but must have at least one axis!"),
-    (lambda y: vm.PPoly(y[:, :1], X[:2], "periodic").integrate(0.0, 1.0), vm.DomainError,
-     "PPoly: the integral of what is repeated is not there"),
+    (lambda y: vm.CubicSpline(X[::-1], y), DOMAIN,
+     "x[1] is 3.1, but must be larger than x[0], which is 4.0!"),
+    (lambda y: vm.CubicSpline(X[:1], y), SHAPE,
+     "x has shape (1,), but must be a vector of at least 2 elements!"),
+    (lambda y: vm.CubicSpline(X, y[:3]), SHAPE,
+     "y has 3 elements along the axis, but must have 6, as x has!"),
+    (lambda y: vm.CubicSpline(X, y, bc_type="periodic"), DOMAIN,
+     "the first and the last of y differ, but must be the same for a periodic spline!"),
+    (lambda y: vm.CubicSpline(X, y, bc_type="no"), DOMAIN, "bc_type is 'no', but must be of"),
+    (lambda y: vm.CubicSpline(X, y, extrapolate="no"), DOMAIN,
+     "extrapolate is 'no', but must be True, False or 'periodic'!"),
+    (lambda y: vm.PPoly(y, X), SHAPE, "c has shape (6, 2), but must have shape (k, 5, ...)!"),
+    (lambda y: vm.Akima1DInterpolator(X, y, method="no"), DOMAIN,
+     "method is 'no', but must be 'akima' or 'makima'!"),
+    (lambda y: vm.CubicHermiteSpline(X, y, y[:, 0]), SHAPE, "dydx must have the shape of y!"),
+    (lambda y: vm.CubicSpline(X, y[0, 0]), SHAPE,
+     "y is a scalar, but must have at least one axis!"),
+    (lambda y: vm.PPoly(y[:, :1], X[:2], "periodic").integrate(0.0, 1.0), DOMAIN,
+     "integrals of periodic extrapolations are not supported; integrate over each period!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}", call, vm.var(Y))
+    refuses_as(error, message, call, vm.var(Y))

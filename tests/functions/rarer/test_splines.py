@@ -2,12 +2,10 @@
 routes.
 """
 
-import re
-
 import numpy as np
 import pytest
 import scipy.interpolate
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -46,25 +44,12 @@ def test_given_derivatives(bc):
 
 
 def test_coefficients_places_and_knots_by_all_routes():
-    expect_ad(
-        lambda t, c, x: (vm.BSpline(t, c, 2)(x), vm.BSpline(t, c, 2)(x, 1)),
-        KNOTS,
-        C,
-        np.array([0.3, 1.0, 2.1, 3.1]),
-    )
+    expect_ad(lambda t, c, x: (
+        vm.BSpline(t, c, 2)(x), vm.BSpline(t, c, 2)(x, 1),
+    ), KNOTS, C, np.array([0.3, 1.0, 2.1, 3.1]))  # fmt: skip
     expect_ad(lambda c, x: vm.BSpline(KNOTS, c.T, 2, "periodic", 1)(x), C, Z[2:5])
     expect_ad(lambda c, x: vm.BSpline(KNOTS, c, 2)(x, 3), C, Z)
     expect_ad_matvar(lambda c: vm.BSpline(KNOTS, c, 2)(Z), C[:, 0])
-
-
-def test_by_what_splines_reproduce():
-    """The B-splines sum to one. With means of the knots as coefficients they give the place itself,
-    whatever the knots are.
-    """
-    ones = vm.jacobian(lambda t: vm.BSpline(t, np.ones(5), 2)(INSIDE[:2]), KNOTS)
-    close(ones, np.zeros((2, 8)), 1e-7, 1e-15)
-    moved = vm.jacobian(lambda t: vm.BSpline(t, (t[1:-2] + t[2:-1]) / 2.0, 2)(INSIDE[1:3]), KNOTS)
-    close(moved, np.zeros((2, 8)), 1e-7, 1e-15)
 
 
 def test_the_derivative_in_coefficients_is_the_design_matrix():
@@ -75,12 +60,9 @@ def test_the_derivative_in_coefficients_is_the_design_matrix():
 
 def test_interpolation_by_all_routes():
     expect_ad(lambda x, y, z: vm.make_interp_spline(x, y)(z), X[:5], Y[:5, 0], Z[:3])
-    expect_ad(
-        lambda x, y, v: vm.make_interp_spline(x, y, bc_type=([(1, v)], [(2, 0.0)]))(0.3),
-        X[:5],
-        Y[:5, 0],
-        0.4,
-    )
+    expect_ad(lambda x, y, v: vm.make_interp_spline(
+        x, y, bc_type=([(1, v)], [(2, 0.0)]),
+    )(0.3), X[:5], Y[:5, 0], 0.4)  # fmt: skip
     expect_ad(lambda y, t: vm.make_interp_spline(X[:4], y, 2, t)(0.6), Y[:4, 0], SPREAD)
     expect_ad_matvar(lambda y: vm.make_interp_spline(X, y, 1)(Z), Y[:, 0])
 
@@ -88,12 +70,8 @@ def test_interpolation_by_all_routes():
 def test_least_squares():
     found = vm.make_lsq_spline(X, vm.var(Y), CLAMPED, w=X + 1.0)(Z).val
     close(found, scipy.interpolate.make_lsq_spline(X, Y, CLAMPED, w=X + 1.0)(Z), 1e-9)
-    expect_ad(
-        lambda x, y, w: vm.make_lsq_spline(x, y, np.array([0.0, 0.0, 2.2, 4.4, 4.4]), 1, w)(0.3),
-        X,
-        Y[:, 0],
-        X + 1.0,
-    )
+    knots = np.array([0.0, 0.0, 2.2, 4.4, 4.4])
+    expect_ad(lambda x, y, w: vm.make_lsq_spline(x, y, knots, 1, w)(0.3), X, Y[:, 0], X + 1.0)
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])
@@ -121,34 +99,33 @@ def test_grids_by_all_routes():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda c: vm.BSpline(KNOTS[::-1], c, 2), vm.DomainError,
-     "BSpline: t[1] is 4.5, but must not be smaller than t[0], which is 5.0!"),
-    (lambda c: vm.BSpline(KNOTS[:4], c, 2), vm.ShapeError,
-     "BSpline: t has shape (4,), but must be a vector of at least 6 elements!"),
-    (lambda c: vm.BSpline(0.0 * KNOTS, c, 2), vm.DomainError,
-     "BSpline: the first or last interval has no length, but must have one!"),
-    (lambda c: vm.BSpline(KNOTS, c[:3], 2), vm.ShapeError,
-     "BSpline: c has shape (3, 2), but must have 5 elements along the axis!"),
-    (lambda c: vm.BSpline(KNOTS, c, -1), vm.DomainError,
-     "BSpline: k is -1, but must not be negative!"),
-    (lambda c: vm.BSpline(KNOTS, c, 2, "no"), vm.DomainError,
-     "BSpline: extrapolate is 'no', but must be True, False or 'periodic'!"),
-    (lambda c: vm.make_interp_spline(X[:3], c[:3]), vm.ShapeError,
-     "make_interp_spline: x has 3 elements, but must have more than the degree, 3!"),
-    (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), vm.DomainError,
-     "make_interp_spline: bc_type is 'no', but must be"),
-    (lambda c: vm.make_interp_spline(X[:5], c, bc_type=([(1, 0.0)], None)), vm.ShapeError,
-    ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, one "
-    "for each coefficient!")),
-    (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), vm.ShapeError,
-     "make_lsq_spline: w has shape (7,), but must have shape (5,), as x!"),
-    (lambda c: vm.interpn(GRID, c, PLACES), vm.ShapeError,
-     "interpn: values has shape (5, 2), but must begin with (3, 4)!"),
-    (lambda c: vm.interpn(GRID, VALUES, c), vm.DomainError, "interpn: xi[0, 0] is "),
-    (lambda c: vm.interpn(GRID, VALUES, c[0, 0]), vm.ShapeError,
-     "interpn: xi has shape (), but its last axis must have length 2!"),
-    (lambda c: vm.interpn(GRID, VALUES, c, "cubic"), vm.DomainError,
-     "interpn: method is 'cubic', but must be 'linear' or 'nearest'!"),
+    (lambda c: vm.BSpline(KNOTS[::-1], c, 2), DOMAIN,
+     "t[1] is 4.5, but must not be smaller than t[0], which is 5.0!"),
+    (lambda c: vm.BSpline(KNOTS[:4], c, 2), SHAPE,
+     "t has shape (4,), but must be a vector of at least 6 elements!"),
+    (lambda c: vm.BSpline(0.0 * KNOTS, c, 2), DOMAIN,
+     "the first or last interval has no length, but must have one!"),
+    (lambda c: vm.BSpline(KNOTS, c[:3], 2), SHAPE,
+     "c has shape (3, 2), but must have 5 elements along the axis!"),
+    (lambda c: vm.BSpline(KNOTS, c, -1), DOMAIN, "k is -1, but must not be negative!"),
+    (lambda c: vm.BSpline(KNOTS, c, 2, "no"), DOMAIN,
+     "extrapolate is 'no', but must be True, False or 'periodic'!"),
+    (lambda c: vm.make_interp_spline(X[:3], c[:3]), SHAPE,
+     "x has 3 elements, but must have more than the degree, 3!"),
+    (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), DOMAIN,
+     "bc_type is 'no', but must be None, 'not-a-knot', 'clamped', 'natural' or pairs of"),
+    (lambda c: vm.make_interp_spline(X[:5], c, bc_type=([(1, 0.0)], None)), SHAPE,
+     ("5 values and 1 derivatives are given, but there must be 7 of both, one for each "
+     "coefficient!")),
+    (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), SHAPE,
+     "w has shape (7,), but must have shape (5,), as x!"),
+    (lambda c: vm.interpn(GRID, c, PLACES), SHAPE,
+     "values has shape (5, 2), but must begin with (3, 4)!"),
+    (lambda c: vm.interpn(GRID, VALUES, c), DOMAIN, "xi[0, 0] is "),
+    (lambda c: vm.interpn(GRID, VALUES, c[0, 0]), SHAPE,
+     "xi has shape (), but its last axis must have length 2!"),
+    (lambda c: vm.interpn(GRID, VALUES, c, "cubic"), DOMAIN,
+     "method is 'cubic', but must be 'linear' or 'nearest'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}", call, vm.var(C - 9.0))
+    refuses_as(error, message, call, vm.var(C - 9.0))

@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.signal
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
 from functions.matrices import gradients, worst_error
 
 import varmat as vm
@@ -29,7 +29,8 @@ ORDERS = {
     "unstable": (B, np.array([1.0, -2.5, 0.7])),
     "zero coefficients": (np.array([0.0, 0.4, 0.0]), np.array([1.0, 0.0, -0.3])),
 }
-LENGTHS = [6, 2, 1, 0]
+# Every order, and every length of the series.
+CASES = [*((name, 2) for name in ORDERS), *(("b longer", n) for n in (6, 1, 0)), ("no a", 0)]
 
 
 def with_state(b, a, x, zi):
@@ -51,7 +52,7 @@ def exact(b, a, x, zi):
     return y[:length], entering[length:]
 
 
-@pytest.mark.parametrize("length", LENGTHS[:2])
+@pytest.mark.parametrize("length", [6, 2])
 @pytest.mark.parametrize("name", ORDERS)
 def test_against_50_digits(name, length):
     b, a = ORDERS[name]
@@ -86,8 +87,7 @@ def test_values_and_shapes_are_those_of_scipy(name, axis):
                 equal(vm.value(ours), theirs)
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize(("name", "length"), CASES)
 def test_all_routes(name, length):
     b, a = ORDERS[name]
     zi = ZI[: max(len(a), len(b)) - 1]
@@ -127,12 +127,7 @@ def test_pieces_make_the_whole():
         second, _ = lfilter(b, a, x[4:], zi=state)
         return np.concatenate((first, second))
 
-    expect_ad(pieces, B, A, X)
     close(gradients(pieces, [B, A, X])[1], gradients(lfilter, [B, A, X])[1], 1e-13)
-
-
-def test_only_the_final_state():
-    expect_ad(lambda b, a, x, zi: lfilter(b, a, x, zi=zi)[1], B, A, X, ZI)
 
 
 def test_many_series_are_the_sum_of_each():
@@ -172,18 +167,16 @@ def test_a_garch_likelihood():
 
 
 REFUSED = [
-    ((B, [0.0, 1.0], X), {}, vm.DomainError, r"lfilter: a\[0\] is 0.0, but must be nonzero!"),
-    (([], A, X), {}, vm.ShapeError,
-        r"lfilter: b has shape \(0,\), but must be a vector that is not empty!"),
-    ((B, [A], X), {}, vm.ShapeError,
-        r"lfilter: a has shape \(1, 2\), but must be a vector that is not empty!"),
-    ((B, A, X), {"zi": [1.0]}, vm.ShapeError,
-        r"lfilter: zi has shape \(1,\), but must have shape \(2,\)!"),
-    ((B, A, SERIES), {"zi": ZI}, vm.ShapeError,
-        r"must have shape \(2, 4, 2\), or 1 in place of all but 2!"),
-    ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, vm.ShapeError,
-        r"lfilter: zi has shape \(2, 3, 2\), but must have shape"),
-    ((B, A, 1.0), {}, vm.ShapeError, "lfilter: x is a scalar, but must be an array!"),
+    ((B, [0.0, 1.0], X), {}, DOMAIN, "lfilter: a[0] is 0.0, but must be nonzero!"),
+    (([], A, X), {}, SHAPE, "lfilter: b has shape (0,), but must be a vector that is not empty!"),
+    ((B, [A], X), {}, SHAPE,
+     "lfilter: a has shape (1, 2), but must be a vector that is not empty!"),
+    ((B, A, X), {"zi": [1.0]}, SHAPE, "lfilter: zi has shape (1,), but must have shape (2,)!"),
+    ((B, A, SERIES), {"zi": ZI}, SHAPE,
+     "lfilter: zi has shape (2,), but must have shape (2, 4, 2), or 1 in place of all but 2!"),
+    ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, SHAPE,
+     "lfilter: zi has shape (2, 3, 2), but must have shape (2, 4, 2), or 1 in place of all but 2!"),
+    ((B, A, 1.0), {}, SHAPE, "lfilter: x is a scalar, but must be an array!"),
     ((B, A, X), {"axis": 1}, ValueError, "axis 1 is out of bounds"),
     ((B, A, ["x"]), {}, TypeError, "lfilter: x"),
 ]  # fmt: skip
@@ -192,4 +185,4 @@ REFUSED = [
 @pytest.mark.parametrize(("args", "settings", "error", "text"), REFUSED)
 def test_refusals(args, settings, error, text):
     for b in (args[0], vm.var(args[0])):
-        refuses(error, text, lfilter, b, *args[1:], **settings)
+        refuses_as(error, text, lfilter, b, *args[1:], **settings)

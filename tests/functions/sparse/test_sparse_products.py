@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from comparing import close, equal, refuses
+from comparing import close, equal, refuses, refuses_as
 from functions.sparse_matrices import DENSE, LEFT, LEFTS, RIGHT, RIGHTS, A, random_sparse, sparse
 from recordings import agree
 
@@ -70,24 +70,24 @@ def test_integers_and_other_ways_to_write_a_product():
 
 @pytest.mark.parametrize(("f", "message"), [
     (lambda v: A @ v[:4],
-     (r"^matmul: b has shape \(4,\), but must have 5 rows, as many as the sparse matrix has "
-      "columns!")),
+     "matmul: b has shape (4,), but must have 5 rows, as many as the sparse matrix has columns!"),
     (lambda v: v @ A,
-     (r"^matmul: a has shape \(5,\), but must be a vector or a matrix with 4 columns, as many as "
-     r"the sparse")),
+     ("matmul: a has shape (5,), but must be a vector or a matrix with 4 columns, as many as "
+     "the sparse")),
     (lambda v: A @ v[0],
-     (r"^matmul: b has shape \(\), but must be a vector or a matrix, because the other operand is "
-     r"sparse!")),
+     ("matmul: b has shape (), but must be a vector or a matrix, because the other operand is "
+     "sparse!")),
     (lambda v: A @ (v[:, None, None] * np.ones((1, 2, 3))),
-     r"^matmul: b has shape \(5, 2, 3\), but must be a vector or a matrix"),
+     ("matmul: b has shape (5, 2, 3), but must be a vector or a matrix, because the other operand "
+     "is sparse!")),
     (lambda v: scipy.sparse.coo_array(RIGHT) @ v,
-     r"^matmul: a has shape \(5,\), but must be a matrix!"),
+     "matmul: a has shape (5,), but must be a matrix!"),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(f, message):
     with vm.nested() as tape:
         v = vm.var(RIGHT)
         entries = len(tape)
-        refuses(vm.ShapeError, message, f, v)
+        refuses_as(vm.ShapeError, message, f, v)
         assert len([entry for entry in tape[entries:] if entry[0].name.startswith("sparse")]) == 0
 
 
@@ -100,9 +100,8 @@ def test_complex_matrices_are_refused():
     lambda v: A * v, lambda v: A.multiply(v), lambda v: A * v[0],
 ])  # fmt: skip
 def test_operations_that_scipy_sparse_does_not_defer_are_refused(f):
-    message = (
-        r"^with a variable x, a matrix of scipy\.sparse supports only a @ x and x @ a: for other"
-    )
+    message = r"^with a variable x, a matrix of scipy\.sparse supports only a @ x and x @ a: for "
+    r"other"
     refuses(TypeError, message, f, vm.var(RIGHT))
 
 
@@ -112,12 +111,8 @@ def test_operations_that_scipy_sparse_does_not_defer_are_refused(f):
     lambda v: vm.log_determinant(A), lambda v: vm.gradient(np.sum, A),
 ])  # fmt: skip
 def test_where_it_must_be_dense(f):
-    with pytest.raises(
-        TypeError,
-        match=r"is a sparse csr_array, but must be dense here: varmat\.SparseVar\(w, x\) is the "
-        r"sparse",
-    ):
-        f(vm.var(RIGHT))
+    message = r"is a sparse csr_array, but must be dense here: varmat\.SparseVar\(w, x\) is the"
+    refuses(TypeError, message, f, vm.var(RIGHT))
 
 
 def test_other_functions_are_refused_arrays_as_ever():

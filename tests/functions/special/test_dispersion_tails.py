@@ -32,25 +32,17 @@ def in_precision(function, exact, point):
 
 
 @pytest.mark.parametrize("upper", [False, True])
-@pytest.mark.parametrize("point", COUNTS)
-def test_counts(point, upper):
-    function = vm.neg_binomial_2_lccdf if upper else vm.neg_binomial_2_lcdf
+@pytest.mark.parametrize("point", [*COUNTS, *PROPORTIONS])
+def test_derivatives_in_a_precision(point, upper):
+    n, mean = mp.mpf(point[0]), mp.mpf(point[1])
     exact = references.log_betaincc if upper else references.log_betainc
-    n, mu, _ = point
-    errors = in_precision(
-        function, lambda phi: exact(phi, n + 1, phi / (mu + phi), mu / (mu + phi)), point
-    )
-    assert max(errors) < 1e-12
-    coverage.note(function, point, mpmath=max(errors))
-
-
-@pytest.mark.parametrize("upper", [False, True])
-@pytest.mark.parametrize("point", PROPORTIONS)
-def test_proportions(point, upper):
-    function = vm.beta_proportion_lccdf if upper else vm.beta_proportion_lcdf
-    exact = references.log_betaincc if upper else references.log_betainc
-    theta, mu = map(mp.mpf, point[:2])
-    errors = in_precision(function, lambda kappa: exact(mu * kappa, (1 - mu) * kappa, theta), point)
+    if point in COUNTS:
+        function = vm.neg_binomial_2_lccdf if upper else vm.neg_binomial_2_lcdf
+        true = lambda phi: exact(phi, n + 1, phi / (mean + phi), mean / (mean + phi))  # noqa: E731
+    else:
+        function = vm.beta_proportion_lccdf if upper else vm.beta_proportion_lcdf
+        true = lambda kappa: exact(mean * kappa, (1 - mean) * kappa, n)  # noqa: E731
+    errors = in_precision(function, true, point)
     assert max(errors) < 1e-12
     coverage.note(function, point, mpmath=max(errors))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import recordings
 import stan
-from comparing import close, refuses
+from comparing import DOMAIN, SHAPE, close, refuses, refuses_as
 
 import varmat as vm
 from varmat.testing import coverage, expect_ad, expect_ad_matvar
@@ -29,43 +29,29 @@ TAILS = [
 ]  # fmt: skip
 
 
-def oracle(above, below, z):
-    numbers = [mpmath.mpf(x) for x in (*above, *below, z)]
-    p = len(above)
-
-    def function(*c):
-        return mpmath.hyper(c[:p], c[p:-1], c[-1])
-
-    n = len(numbers)
-    with mpmath.workdps(60):
-        # The steps are relative to the numbers, which may be small.
-        scale = [abs(x) for x in numbers]
-
-        def along(*t):
-            return function(*(x + s * c for x, s, c in zip(numbers, t, scale, strict=True)))
-
-        slopes = [
-            mpmath.diff(along, (0,) * n, tuple(int(i == j) for j in range(n))) / scale[i]
-            for i in range(n)
-        ]
-        return float(function(*numbers)), list(map(float, slopes))
+def of_numbers(p):
+    return lambda *c: mpmath.hyper(c[:p], c[p:-1], c[-1])
 
 
 @pytest.mark.parametrize(("above", "below", "z"), [*POINTS, *TAILS])
 def test_against_fifty_digits(above, below, z):
-    value, slopes = oracle(above, below, z)
-    found, gradients = vm.value_and_grad(vm.hypergeometric_pFq, argnums=(0, 1, 2))(
-        np.array(above), np.array(below), z
-    )
-    pairs = zip(
-        [found, *(x for g in gradients for x in np.ravel(g))], [value, *slopes], strict=True
-    )
-    error = max(abs(a - b) / abs(b) for a, b in pairs)
+    f = vm.value_and_grad(vm.hypergeometric_pFq, argnums=(0, 1, 2))
+    found, gradients = f(np.array(above), np.array(below), z)
+    point, n = (*above, *below, z), len(above) + len(below) + 1
+    with mpmath.workdps(60):
+        numbers = [mpmath.mpf(x) for x in point]
+
+        def scaled(*t):  # steps are relative to the numbers, which may be small
+            return of_numbers(len(above))(*(x * c for x, c in zip(numbers, t, strict=True)))
+
+        exact = [scaled(*[1] * n)]
+        for i, x in enumerate(numbers):
+            exact.append(mpmath.diff(scaled, (1,) * n, tuple(int(i == j) for j in range(n))) / x)
+    ours = [found, *np.concatenate([np.ravel(g) for g in gradients])]
+    error = max(abs(a / float(b) - 1.0) for a, b in zip(ours, exact, strict=True))
     assert error <= 1e-15
-    coverage.note(
-        vm.hypergeometric_pFq,
-        **({"tails": error} if (above, below, z) in TAILS else {"mpmath": error}),
-    )
+    column = "tails" if (above, below, z) in TAILS else "mpmath"
+    coverage.note(vm.hypergeometric_pFq, **{column: error})
 
 
 def test_second_and_third_derivatives():
@@ -77,11 +63,7 @@ def test_second_and_third_derivatives():
     def exact(*axes):
         with mpmath.workdps(60):
             orders = tuple(axes.count(i) for i in range(5))
-            return float(
-                mpmath.diff(
-                    lambda *c: mpmath.hyper(c[:2], c[2:4], c[4]), tuple(map(mpmath.mpf, c)), orders
-                )
-            )
+            return float(mpmath.diff(of_numbers(2), tuple(map(mpmath.mpf, c)), orders))
 
     hessian, third = vm.hessian(f, c), vm.grad_hessian(f, c[:])
     for i, j in ((0, 0), (0, 1), (2, 4), (3, 3), (4, 4)):
@@ -120,33 +102,26 @@ def test_stan(entry):
     stan.check(getattr(vm, entry["function"]), entry, rtol=1e-13)
 
 
-REFUSALS = {
-    "a": (lambda: vm.hypergeometric_pFq(0.5, B, 0.6), vm.ShapeError,
-        r"hypergeometric_pFq: a has shape \(\), but must be a vec"),
-    "z": (lambda: vm.hypergeometric_pFq(A, B, A), vm.ShapeError,
-        r"hypergeometric_pFq: z has shape \(2,\), but must be a scalar!"),
-    "2F2": (lambda: vm.hypergeometric_2F2(A, [1.0], 0.5), vm.ShapeError,
-        r"hypergeometric_2F2: b has shape \(1,\), but must be a vector of 2 parameters!"),
-    "3F2": (lambda: vm.hypergeometric_3F2(A, B, 0.5), vm.ShapeError,
-        r"hypergeometric_3F2: a has shape \(2,\), but must"),
-    "pole": (lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5), vm.DomainError,
-        r"hypergeometric_pFq: b\[1\] is -3.0, but must not be 0 or a negative integer!"),
-    "radius": (lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)), vm.DomainError,
-        ("hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
-        "parameter more above!")),
-    "divergence": (lambda: vm.hypergeometric_pFq([0.5, 1.2, 0.8], [1.0], 0.1), vm.DomainError,
-        ("hypergeometric_pFq: z is 0.1, but must be 0 where there are 3 parameters above and 1 "
-        "below!")),
-    "nan": (lambda: vm.hypergeometric_pFq([np.nan], B, 0.1), vm.DomainError,
-        r"hypergeometric_pFq: a\[0\] is nan, but must be"),
-    "infinite": (lambda: vm.hypergeometric_pFq(A, B, np.inf), vm.DomainError,
-        "hypergeometric_pFq: z is inf, but must be finite!"),
-}  # fmt: skip
+REFUSALS = [
+    (lambda: vm.hypergeometric_pFq(0.5, B, 0.6), SHAPE, "a has shape (), but must be a vector!"),
+    (lambda: vm.hypergeometric_pFq(A, B, A), SHAPE, "z has shape (2,), but must be a scalar!"),
+    (lambda: vm.hypergeometric_2F2(A, [1.0], 0.5), SHAPE,
+     "b has shape (1,), but must be a vector of 2 parameters!"),
+    (lambda: vm.hypergeometric_3F2(A, B, 0.5), SHAPE, "a has shape (2,), but must"),
+    (lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5), DOMAIN,
+     "b[1] is -3.0, but must not be 0 or a negative integer!"),
+    (lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)), DOMAIN,
+     "z is -1.0, but must be between -1 and 1 where there is one parameter more above!"),
+    (lambda: vm.hypergeometric_pFq([0.5, 1.2, 0.8], [1.0], 0.1), DOMAIN,
+     "z is 0.1, but must be 0 where there are 3 parameters above and 1 below!"),
+    (lambda: vm.hypergeometric_pFq([np.nan], B, 0.1), DOMAIN, "a[0] is nan, but must be finite!"),
+    (lambda: vm.hypergeometric_pFq(A, B, np.inf), DOMAIN, "z is inf, but must be finite!"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("call", "error", "text"), REFUSALS)
 def test_refusals(call, error, text):
-    refuses(error, f"^{text}", call)
+    refuses_as(error, text, call)
 
 
 def test_series_that_are_too_slow_are_refused(monkeypatch):

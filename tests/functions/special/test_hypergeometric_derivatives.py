@@ -8,7 +8,6 @@ from comparing import close, refuses
 from functions.partials import exact, gradient, relative
 
 import varmat as vm
-from varmat.functions.special import hypergeometric_derivatives
 from varmat.functions.special.hypergeometric_functions import hyp2f1_da
 
 
@@ -43,15 +42,3 @@ def test_a_series_that_cancels_is_refused():
     with vm.nested():
         a = vm.var([2.0, 30.0])
         refuses(vm.DomainError, message, np.sum(vm.hyp2f1(a, -20.5, 3.0, 0.4)).grad)
-
-
-def test_jets_multiply_like_derivatives():
-    # The product of exp(t + 2 u + 3 v) and 1 / (5 + t) is differentiated in three directions at 0,
-    # and compared with derivatives by hand.
-    line = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0]).reshape(8, 1)
-    exponential = hypergeometric_derivatives.Jet(line).exponential(np.ones(1))
-    close(exponential.parts[:, 0], [1, 1, 2, 2, 3, 3, 6, 6], 1e-15)
-    shifted = np.array([5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).reshape(8, 1)
-    reciprocal = hypergeometric_derivatives.Jet(shifted).reciprocal()
-    product = exponential * reciprocal
-    close(product.parts[:, 0], [0.2, 0.16, 0.4, 0.32, 0.6, 0.48, 1.2, 0.96], 1e-15)

@@ -7,7 +7,6 @@ from comparing import close, equal
 from functions.partials import exact
 
 import varmat as vm
-from varmat.functions.special import order_derivatives
 
 
 @pytest.mark.parametrize("name", ["ive", "kve"])
@@ -16,29 +15,14 @@ def test_scaled_bessel_functions_of_large_arguments(name, order):
     """They have as many digits as the documentation says."""
 
     def reference(y):
-        return (
-            mpmath.exp(-y) * mpmath.besseli(order, y)
-            if name == "ive"
-            else mpmath.exp(y) * mpmath.besselk(order, y)
-        )
+        if name == "ive":
+            return mpmath.exp(-y) * mpmath.besseli(order, y)
+        return mpmath.exp(y) * mpmath.besselk(order, y)
 
     function = lambda y: getattr(vm, name)(order, y)  # noqa: E731 - used below
     for y in (1e2, 1e3, 1e5):
         close(vm.gradient(function, y), exact(reference, (y,), 0), 2e-15 * y)
         close(vm.hessian(function, y), exact(reference, (y,), 0, 0), 5e-15 * y * y)
-
-
-def test_cumulants_of_two_exponentials():
-    # The function is log(exp(2 s + t) + 3 exp(-s + 4 t)) at 0. Its derivatives are moments of a
-    # variable with two values of probability 1/4 and 3/4.
-    weights = np.array([[1.0, 3.0]])
-    slopes = {(1, 0): np.array([[2.0, -1.0]]), (0, 1): np.array([[1.0, 4.0]])}
-    derivative = lambda i, j: slopes.get((i, j), 0.0)  # noqa: E731 - used below
-    expected = {
-        10: -0.25, 1: 3.25, 20: 27 / 16, 11: -27 / 16, 2: 27 / 16, 30: 81 / 32, 21: -81 / 32,
-    }  # fmt: skip
-    for order, value in expected.items():
-        close(order_derivatives.cumulant(order, weights, derivative), value, 1e-14)
 
 
 @pytest.mark.parametrize("v", [0.0, 1e-60, 1e-10, 0.3, 0.5, 1.0, 2.5, 30.0, 300.5])

@@ -125,10 +125,10 @@ class LogCumulative(Univariate):
         del self.proportional
 
     @typed
-    def __call__(self, *args: Operand, keep: Setting = None, **named: Operand) -> Result:
-        if "propto" in named:
+    def __call__(self, *args: Operand, keep: Setting = None, **kwargs: Operand) -> Result:
+        if "propto" in kwargs:
             raise TypeError(f"{self.name}() got an unexpected keyword argument 'propto'")
-        return super().__call__(*args, **named)
+        return super().__call__(*args, **kwargs)
 
 
 class Cumulative:
@@ -153,22 +153,22 @@ class Cumulative:
         self.__signature__ = inspect.Signature(positional(log.arguments))
 
     @typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        log = self.log(*args, **named)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        log = self.log(*args, **kwargs)
         if type(log) is float:
             return math.exp(log)
         if type(log) is Var and not is_watched(log) and _LEAST < log.val < _MOST:
             return np.exp(log)
         if self.at_zero is not None and type(log) is Var and value_now(log) == -math.inf:
             # The logarithm has an infinite derivative there, or none.
-            arguments = inspect.signature(self.at_zero).bind(*args, **named).args
+            arguments = inspect.signature(self.at_zero).bind(*args, **kwargs).args
             return np.prod(
                 self.at_zero(
                     *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in arguments)
                 )
             )
         if not is_held(_near, log):
-            return self._far(*args, **named)
+            return self._far(*args, **kwargs)
         return np.exp(log)
 
     @cached_property
@@ -176,10 +176,10 @@ class Cumulative:
         """The probability at each element, instead of their product."""
         log = Pointwise(self.log)
 
-        def pointwise(*args: Operand, **named: Operand) -> Result:
-            logs = log(*args, **named)
+        def pointwise(*args: Operand, **kwargs: Operand) -> Result:
+            logs = log(*args, **kwargs)
             if is_differentiable(logs) and not _is_bulk(logs) and not is_held(_near, logs):
-                return self._far(*args, each=True, **named)
+                return self._far(*args, each=True, **kwargs)
             return np.exp(logs)
 
         return pointwise

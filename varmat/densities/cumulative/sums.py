@@ -88,13 +88,13 @@ class LogSum:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
     @typed
-    def __call__(self, *args: Operand, **named: Operand) -> Result:
-        total = np.sum(self.pointwise(*args, **named))
+    def __call__(self, *args: Operand, **kwargs: Operand) -> Result:
+        total = np.sum(self.pointwise(*args, **kwargs))
         return float(total) if isinstance(total, np.floating) else total
 
-    def pointwise(self, *args: Operand, **named: Operand) -> Result:
+    def pointwise(self, *args: Operand, **kwargs: Operand) -> Result:
         """Compute the logarithm at each element, instead of their sum."""
-        n, *others = self.__signature__.bind(*args, **named).args
+        n, *others = self.__signature__.bind(*args, **kwargs).args
         title, _ = next(iter(self.arguments.values()))
         if is_differentiable(n):
             raise TypeError(
@@ -191,8 +191,8 @@ class ProbabilityProduct(LogSum):
     """The probability itself, multiplied over the observations."""
 
     @typed
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        log = super().__call__(*args, **named)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        log = super().__call__(*args, **kwargs)
         return math.exp(log) if type(log) is float else np.exp(log)
 
 

@@ -51,7 +51,7 @@ class Source(ABC):
     """Stands for a generator, and is given the calls of functions that draw."""
 
     @abstractmethod
-    def draw(self, function: Drawn, args: tuple[Operand, ...], **named: Setting) -> Result:
+    def draw(self, function: Drawn, args: tuple[Operand, ...], **kwargs: Setting) -> Result:
         """Draw the numbers of a call."""
 
 
@@ -154,11 +154,11 @@ class RandomNumbers:
         *args: Operand,
         rng: np.random.Generator | Source | int | None = None,
         size: int | Shape | None = None,
-        **named: Operand,
+        **kwargs: Operand,
     ) -> Result:
-        if named or len(args) != len(self.arguments):
+        if kwargs or len(args) != len(self.arguments):
             try:
-                args = self.__signature__.bind(*args, **named).args
+                args = self.__signature__.bind(*args, **kwargs).args
             except TypeError as error:
                 raise TypeError(
                     f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"

@@ -13,7 +13,7 @@ from varmat.core.dispatch import implements
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.aliases import alias
-from varmat.functions.checks import check_square, misfit
+from varmat.functions.checks import check_square, in_the_name_of, misfit
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
@@ -228,7 +228,8 @@ def right_solution(name: str, left: Function, b: Operand, a: Operand) -> Result:
     shape, n = np.shape(b), np.shape(a)[-1]
     if shape[-1:] != (n,):
         raise misfit(name, "b", shape, f"have {n} columns, as a has rows")
-    return left(a, b) if np.ndim(b) == 1 else left(a, b.mT).mT
+    with in_the_name_of(name):
+        return left(a, b) if np.ndim(b) == 1 else left(a, b.mT).mT
 
 
 mdivide_right = from_the_right(

@@ -2,14 +2,12 @@
 along all routes.
 """
 
-import re
-
 import mpmath as mp
 import numpy as np
 import pytest
 import scipy.linalg
-from comparing import close, refuses
-from functions.matrices import GENERAL, SPD, TALL, VECTOR, WIDE, worst_error
+from comparing import close, refuses_as
+from functions.matrices import GENERAL, SPD, TALL, WIDE, worst_error
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -73,12 +71,6 @@ def test_triangular_factors():
         expect_ad(lambda a: vm.lu(a)[1:], a)
     expect_ad(lambda a: vm.lu(a, permute_l=True), TALL)
     expect_ad_matvar(lambda a: vm.lu(a)[1:], A)
-    for settings in ({}, {"permute_l": True}, {"p_indices": True}):
-        for a in (A, TALL, WIDE):
-            for x, y in zip(
-                vm.lu(vm.var(a), **settings), scipy.linalg.lu(a, **settings), strict=True
-            ):
-                close(vm.value(x), y, 1e-7, 1e-15)
 
 
 def test_equal_pivots_are_taken_in_any_order():
@@ -93,12 +85,6 @@ def test_polar_factors():
     expect_ad(lambda a: vm.polar_decompose(a)[1], A)
     expect_ad_matvar(vm.polar_decompose, A)
     expect_ad(vm.orthogonal_procrustes, TALL, np.cos(TALL))
-    for side in ("right", "left"):
-        for x, y in zip(
-            vm.polar_decompose(vm.var(A), side), scipy.linalg.polar(A, side), strict=True
-        ):
-            close(x.val, y, 1e-7, 1e-14)
-    close(vm.orthogonal_procrustes(A, REAL), scipy.linalg.orthogonal_procrustes(A, REAL), 1e-13)
 
 
 def test_schur_factors():
@@ -106,20 +92,6 @@ def test_schur_factors():
         expect_ad(vm.schur, a)
     expect_ad(lambda a: vm.schur(a)[1], REAL)
     expect_ad_matvar(vm.schur, REAL)
-    for x, y in zip(vm.schur(vm.var(REAL)), scipy.linalg.schur(REAL), strict=True):
-        close(x.val, y, 1e-7, 1e-14)
-
-
-def test_the_factors_give_back_the_matrix_and_so_do_their_derivatives():
-    d = np.sin(np.arange(9.0)).reshape(3, 3)
-    for f in (
-        lambda a: (lambda t, z: z @ t @ z.T)(*vm.schur(a)),
-        lambda a: (lambda u, p: u @ p)(*vm.polar_decompose(a)),
-        lambda a: (lambda p, low, up: p @ low @ up)(*vm.lu(a)),
-    ):
-        value, rate = vm.jvp(f, (REAL,), (d,))
-        close(value, REAL, 1e-7, 1e-14)
-        close(rate, d, 1e-7, 1e-14)
 
 
 @pytest.mark.parametrize("kind", [1, 2, 3])
@@ -142,33 +114,25 @@ def test_symmetric_eigenvectors():
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda a: vm.lu(a[0]), "lu: a has shape (3,), but must be a matrix!"),
+    (lambda a: vm.lu(a[0]), "a has shape (3,), but must be a matrix!"),
     (lambda a: vm.lu(0.0 * a),
-     "lu: a leading block of a is singular, so the LU factors are not differentiable!"),
-    (lambda a: vm.lu(a * np.nan),
-     "lu: a has elements that are not finite, but must have finite ones!"),
-    (lambda a: vm.polar_decompose(a, "up"),
-     "polar_decompose: side is 'up', but must be 'right' or 'left'!"),
+     "a leading block of a is singular, so the LU factors are not differentiable!"),
+    (lambda a: vm.lu(a * np.nan), "a has elements that are not finite, but must have finite ones!"),
+    (lambda a: vm.polar_decompose(a, "up"), "side is 'up', but must be 'right' or 'left'!"),
     (lambda a: vm.polar_decompose(a[:2]),
-     ("polar_decompose: a has shape (2, 3), but must have at least as many rows as columns, or use "
-     "side='left'!")),
+     "a has shape (2, 3), but must have at least as many rows as columns, or use side='left'!"),
     (lambda a: vm.polar_decompose(a[:, :2], "left"),
-     ("polar_decompose: a has shape (3, 2), but must have at least as many columns as rows, or use "
-     "side='right'!")),
+     "a has shape (3, 2), but must have at least as many columns as rows, or use side='right'!"),
     (lambda a: vm.polar_decompose(0.0 * a),
-     "polar_decompose: a does not have full rank, so its factors are not differentiable!"),
+     "a does not have full rank, so its factors are not differentiable!"),
     (lambda a: vm.orthogonal_procrustes(a, a[:2]),
-     "orthogonal_procrustes: b has shape (2, 3), but must have shape (3, 3)!"),
-    (lambda a: vm.schur(a[0]), "schur: a has shape (3,), but must be a square matrix!"),
+     "b has shape (2, 3), but must have shape (3, 3)!"),
+    (lambda a: vm.schur(a[0]), "a has shape (3,), but must be a square matrix!"),
     (lambda a: vm.schur(np.zeros((2, 2)) * a[0, 0] + [[0.0, 1.0], [-1.0, 0.0]]),
-     "schur: a has complex eigenvalues, but must have real ones!"),
-    (lambda a: vm.eigh(a, a[0]), "eigh: b has shape (3,), but must be a matrix!"),
-    (lambda a: vm.eigh(a, SPD, type=4), "eigh: type is 4, but must be 1, 2 or 3!"),
-    (lambda a: vm.eigvalsh(a, -SPD), "eigvalsh: a has the eigenvalue -"),
+     "a has complex eigenvalues, but must have real ones!"),
+    (lambda a: vm.eigh(a, a[0]), "b has shape (3,), but must be a matrix!"),
+    (lambda a: vm.eigh(a, SPD, type=4), "type is 4, but must be 1, 2 or 3!"),
+    (lambda a: vm.eigvalsh(a, -SPD), "a has the eigenvalue -10.4, but must be positive definite!"),
 ])  # fmt: skip
 def test_refusals(call, message):
-    refuses(ValueError, f"^{re.escape(message)}", call, vm.var(REAL))
-
-
-def test_vectors_are_no_matrices():
-    refuses(vm.ShapeError, "eigh: a has shape", vm.eigh, VECTOR)
+    refuses_as(ValueError, message, call, vm.var(REAL))

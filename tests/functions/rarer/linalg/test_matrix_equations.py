@@ -2,13 +2,10 @@
 along all routes.
 """
 
-import re
-
 import mpmath as mp
 import numpy as np
 import pytest
-import scipy.linalg
-from comparing import close, refuses
+from comparing import DOMAIN, SHAPE, refuses_as
 from functions.matrices import COLUMNS, GENERAL, SPD, worst_error
 
 import varmat as vm
@@ -75,36 +72,25 @@ def test_empty():
     )
 
 
-def test_values_of_scipy():
-    rng = np.random.default_rng(7)
-    a, b, q = rng.normal(size=(12, 12)), rng.normal(size=(9, 9)), rng.normal(size=(12, 9))
-    close(vm.solve_sylvester(vm.var(a), b, q).val, scipy.linalg.solve_sylvester(a, b, q), 1e-9)
-    found = vm.solve_discrete_lyapunov(vm.var(0.1 * a), np.eye(12)).val
-    close(found, scipy.linalg.solve_discrete_lyapunov(0.1 * a, np.eye(12)), 1e-12)
-
-
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda a: vm.solve_sylvester(a[0], a, a), vm.ShapeError,
-     "solve_sylvester: a has shape (2,), but must be a square matrix!"),
-    (lambda a: vm.solve_sylvester(a, a[:1], a), vm.ShapeError,
-     "solve_sylvester: b has shape (1, 2), but must be a square matrix!"),
-    (lambda a: vm.solve_sylvester(a, a, a[:1]), vm.ShapeError,
-     "solve_sylvester: q has shape (1, 2), but must have shape (2, 2)!"),
-    (lambda a: vm.solve_sylvester(a, -a, a), vm.DomainError,
-     ("solve_sylvester: the sum of an eigenvalue of a and an eigenvalue of b is 0, so there "
-     "is no unique solution!")),
-    (lambda a: vm.solve_sylvester(a, a * np.inf, a), vm.DomainError,
-     "solve_sylvester: b has elements that are not finite, but must have finite ones!"),
-    (lambda a: vm.solve_continuous_lyapunov(np.diag([1.0, -1.0]), a), vm.DomainError,
-     ("solve_continuous_lyapunov: the sum of two eigenvalues of a is 0, so there is no unique "
-     "solution!")),
-    (lambda a: vm.solve_continuous_lyapunov(a, a[0]), vm.ShapeError,
-     "solve_continuous_lyapunov: q has shape (2,), but must be a matrix!"),
-    (lambda a: vm.solve_discrete_lyapunov(np.eye(2), a), vm.DomainError,
-     ("solve_discrete_lyapunov: the product of two eigenvalues of a is one, or something not "
-      "finite!")),
-    (lambda a: vm.solve_discrete_lyapunov(a, a, "no"), vm.DomainError,
-     "solve_discrete_lyapunov: method is 'no', but must be 'direct' or 'bilinear'!"),
+    (lambda a: vm.solve_sylvester(a[0], a, a), SHAPE,
+     "a has shape (2,), but must be a square matrix!"),
+    (lambda a: vm.solve_sylvester(a, a[:1], a), SHAPE,
+     "b has shape (1, 2), but must be a square matrix!"),
+    (lambda a: vm.solve_sylvester(a, a, a[:1]), SHAPE,
+     "q has shape (1, 2), but must have shape (2, 2)!"),
+    (lambda a: vm.solve_sylvester(a, -a, a), DOMAIN,
+     "the sum of an eigenvalue of a and an eigenvalue of b is 0, so there is no unique solution!"),
+    (lambda a: vm.solve_sylvester(a, a * np.inf, a), DOMAIN,
+     "b has elements that are not finite, but must have finite ones!"),
+    (lambda a: vm.solve_continuous_lyapunov(np.diag([1.0, -1.0]), a), DOMAIN,
+     "the sum of two eigenvalues of a is 0, so there is no unique solution!"),
+    (lambda a: vm.solve_continuous_lyapunov(a, a[0]), SHAPE,
+     "q has shape (2,), but must be a matrix!"),
+    (lambda a: vm.solve_discrete_lyapunov(np.eye(2), a), DOMAIN,
+     "the product of two eigenvalues of a is one, or something not finite!"),
+    (lambda a: vm.solve_discrete_lyapunov(a, a, "no"), DOMAIN,
+     "method is 'no', but must be 'direct' or 'bilinear'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}$", call, vm.var(SMALL))
+    refuses_as(error, message, call, vm.var(SMALL))

@@ -1,11 +1,9 @@
 """Matrices made of vectors and of smaller matrices: against SciPy and along all routes."""
 
-import re
-
 import numpy as np
 import pytest
 import scipy.linalg
-from comparing import equal, refuses
+from comparing import equal, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -36,21 +34,20 @@ def test_values_of_scipy_and_all_routes(name):
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda c: vm.toeplitz(c[:0]),
-     "toeplitz: c has shape (0,), but must be a vector of at least 1 element!"),
+    (lambda c: vm.toeplitz(c[:0]), "c has shape (0,), but must be a vector of at least 1 element!"),
     (lambda c: vm.hankel(c, np.ones((2, 2))),
-     "hankel: r has shape (2, 2), but must be a vector of at least 1 element!"),
-    (lambda c: vm.circulant(c[0]), "circulant: c has shape (), but must be a vector!"),
+     "r has shape (2, 2), but must be a vector of at least 1 element!"),
+    (lambda c: vm.circulant(c[0]), "c has shape (), but must be a vector!"),
     (lambda c: vm.companion(c[:1]),
-     "companion: a has shape (1,), but must be a vector of at least 2 elements!"),
+     "a has shape (1,), but must be a vector of at least 2 elements!"),
     (lambda c: vm.block_diag(c, np.ones((1, 1, 1))),
-     "block_diag: block 1 has shape (1, 1, 1), but must be a matrix, a vector or a scalar!"),
+     "block 1 has shape (1, 1, 1), but must be a matrix, a vector or a scalar!"),
     (lambda c: vm.khatri_rao(c, c),
-    ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with the same "
-    "number of columns!")),
-    (lambda c: vm.convolution_matrix(c, 0), "convolution_matrix: n is 0, but must be at least 1!"),
+     ("a has shape (4,), b has shape (4,), but they must be matrices with the same number of "
+     "columns!")),
+    (lambda c: vm.convolution_matrix(c, 0), "n is 0, but must be at least 1!"),
     (lambda c: vm.convolution_matrix(c, 2, "no"),
-     "convolution_matrix: mode is 'no', but must be 'full', 'same' or 'valid'!"),
+     "mode is 'no', but must be 'full', 'same' or 'valid'!"),
 ])  # fmt: skip
 def test_refusals(call, message):
-    refuses(ValueError, f"^{re.escape(message)}$", call, vm.var(C))
+    refuses_as(ValueError, message, call, vm.var(C))

@@ -1,12 +1,11 @@
 """Convolution and correlation of arrays of several axes, against SciPy and along all routes."""
 
 import itertools
-import re
 
 import numpy as np
 import pytest
 import scipy.signal
-from comparing import close, refuses
+from comparing import DOMAIN, SHAPE, close, refuses_as
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -61,34 +60,24 @@ def test_boundaries(name):
     expect_ad(lambda a, v: f(a, v, "full", "fill", 0.7), A, V)
 
 
-def test_a_convolution_by_its_definition():
-    c = np.zeros((4, 5))
-    for i, j in np.ndindex(2, 2):
-        c[i : i + 3, j : j + 4] += V[i, j] * A
-    close(vm.fftconvolve(vm.var(A), V).val, c, 1e-13)
-
-
 @pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda a: vm.convolve(a, a[0]), vm.ShapeError,
-     ("convolve: in1 has shape (3, 4), in2 has shape (4,), but they must have the same number of "
-     "axes!")),
-    (lambda a: vm.correlate(a, a[:0]), vm.ShapeError,
-     "correlate: in2 has shape (0, 4), but must not be empty!"),
-    (lambda a: vm.fftconvolve(a, a, "max"), vm.DomainError,
-     "fftconvolve: mode is 'max', but must be 'full', 'same' or 'valid'!"),
-    (lambda a: vm.convolve(a, a, method="no"), vm.DomainError,
-     "convolve: method is 'no', but must be 'auto', 'direct' or 'fft'!"),
-    (lambda a: vm.correlate(a, a, method="no"), vm.DomainError,
-     "correlate: method is 'no', but must be 'auto', 'direct' or 'fft'!"),
-    (lambda a: vm.convolve(a, a.T, "valid"), vm.ShapeError,
-     ("convolve: in1 has shape (3, 4), in2 has shape (4, 3), but with mode='valid' one must be at "
-     "least as large along every axis!")),
-    (lambda a: vm.oaconvolve(a, a[:2], axes=1), vm.ShapeError,
-     "oaconvolve: in1 has shape (3, 4), in2 has shape (2, 4), which do not match!"),
-    (lambda a: vm.convolve2d(a[0], a[0]), vm.ShapeError,
-     "convolve2d: in1 has shape (4,), but must be a matrix!"),
-    (lambda a: vm.correlate2d(a, a, boundary="no"), vm.DomainError,
-     "correlate2d: boundary is 'no', but must be 'fill', 'wrap' or 'symm'!"),
+    (lambda a: vm.convolve(a, a[0]), SHAPE,
+     "in1 has shape (3, 4), in2 has shape (4,), but they must have the same number of axes!"),
+    (lambda a: vm.correlate(a, a[:0]), SHAPE, "in2 has shape (0, 4), but must not be empty!"),
+    (lambda a: vm.fftconvolve(a, a, "max"), DOMAIN,
+     "mode is 'max', but must be 'full', 'same' or 'valid'!"),
+    (lambda a: vm.convolve(a, a, method="no"), DOMAIN,
+     "method is 'no', but must be 'auto', 'direct' or 'fft'!"),
+    (lambda a: vm.correlate(a, a, method="no"), DOMAIN,
+     "method is 'no', but must be 'auto', 'direct' or 'fft'!"),
+    (lambda a: vm.convolve(a, a.T, "valid"), SHAPE,
+     ("in1 has shape (3, 4), in2 has shape (4, 3), but with mode='valid' one must be at least "
+     "as large along every axis!")),
+    (lambda a: vm.oaconvolve(a, a[:2], axes=1), SHAPE,
+     "in1 has shape (3, 4), in2 has shape (2, 4), which do not match!"),
+    (lambda a: vm.convolve2d(a[0], a[0]), SHAPE, "in1 has shape (4,), but must be a matrix!"),
+    (lambda a: vm.correlate2d(a, a, boundary="no"), DOMAIN,
+     "boundary is 'no', but must be 'fill', 'wrap' or 'symm'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}$", call, vm.var(A))
+    refuses_as(error, message, call, vm.var(A))
