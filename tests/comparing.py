@@ -32,6 +32,26 @@ def close(found, expected, rtol, atol=0.0):
             np.testing.assert_allclose(a, b, rtol, atol, equal_nan=equal_nan, err_msg=path)
 
 
+def near(found, expected, tolerance=1e-12):
+    """Demand that results are `expected` up to `tolerance` times the largest number of each part:
+    sums may be taken in another order.
+    """
+    __tracebackhide__ = True
+    for a, b, path in pairs(found, expected):
+        largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
+        np.testing.assert_allclose(a, b, tolerance, tolerance * largest, err_msg=path)
+
+
+def close_slopes(found, expected, rtol, atol=0.0):
+    """Demand that a value is `expected` to a tenth of `rtol`, and its derivatives to `rtol` and
+    `atol`. Each result is a pair of the two.
+    """
+    __tracebackhide__ = True
+    (value, slopes), (true, exact) = found, expected
+    close(value, true, 0.1 * rtol)
+    close(slopes, exact, rtol, atol)
+
+
 def equal(found, expected):
     """Demand that results are `expected`, with nan equal to nan."""
     __tracebackhide__ = True

@@ -2,9 +2,15 @@
 programs.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from programs.verified import verify
 
+import varmat as vm
 from varmat.programs.build.arithmetic import NEGATIVE
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import Symbol, lift
@@ -12,7 +18,7 @@ from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import BOOL
 from varmat.programs.run import has_native, runner_for
 
-Shape = tuple[int, ...]
+ROOT = Path(vm.__file__).parents[1]
 LENGTHS = (0, 1, 1, 2, 3, 4, 17)
 
 
@@ -92,6 +98,12 @@ class Operands:
         return self.builder.view(value, how) if base.ndim else value
 
 
+def with_arguments(*shapes):
+    """Return a builder and arguments of these shapes."""
+    builder = Builder()
+    return builder, *map(builder.argument, shapes)
+
+
 def returning(builder, *values):
     """Make a program that returns the given numbers and arrays after a first number."""
     program = builder.program(
@@ -146,6 +158,15 @@ def check_traced(f):
     for runner, found in run_all(program, X, Y, S).items():
         np.testing.assert_allclose(found[0], expected, rtol=1e-13, err_msg=f"{runner}: {program}")
     return program
+
+
+def python(text, *paths, arguments=()):
+    """Run a text in a process of its own, which finds modules in these folders and the library."""
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, ROOT)))}
+    command = [sys.executable, "-X", "faulthandler", "-c", text, *arguments]
+    return subprocess.run(
+        command, env=settings, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=240
+    )
 
 
 def native_code(program):

@@ -101,12 +101,8 @@ def mixed(weights: Any, parts: Sequence[Reference]) -> Reference:
         """Where one of them has a probability, the densities of the others do not count."""
         jumps = np.broadcast_arrays(*(part.cdf(y) - part.below(y) for part in parts))
         atom = np.any([jump > 0.0 for jump in jumps], axis=0)
-        return sum_of(
-            [
-                np.where(atom & (jump <= 0.0), 0.0, part.density(y))
-                for jump, part in zip(jumps, parts, strict=True)
-            ]
-        )
+        pairs = zip(jumps, parts, strict=True)
+        return sum_of([np.where(atom & (jump <= 0.0), 0.0, x.density(y)) for jump, x in pairs])
 
     return Reference(
         density,
@@ -192,10 +188,7 @@ class Maker:
             ends[missing] = None
         is_truncated = self.rng.uniform() < 0.5
         self.text += f"{'truncated' if is_truncated else 'censored'} {ends} "
-        lower, upper = (
-            infinite if x is None else x
-            for x, infinite in zip(ends, (-np.inf, np.inf), strict=True)
-        )
+        lower, upper = (x if x is not None else (-np.inf, np.inf)[i] for i, x in enumerate(ends))
         if is_truncated:
             return lambda values: build(values).truncated(*ends), truncated(of, lower, upper)
         return lambda values: build(values).censored(*ends), censored(of, lower, upper)

@@ -166,13 +166,9 @@ CHOICES = {
 
 def either(x: Any, y: Any, s: Any) -> Any:
     """One of two functions, which return a long and a short result."""
-    made = vm.cond(
-        s > 0.0314,
-        lambda x, y: (np.sin(x) * np.sum(y), np.sum(x)),
-        lambda x, y: (x * 0.5, np.sum(np.tanh(y))),
-        x,
-        y,
-    )
+    here = lambda x, y: (np.sin(x) * np.sum(y), np.sum(x))  # noqa: E731
+    there = lambda x, y: (x * 0.5, np.sum(np.tanh(y)))  # noqa: E731
+    made = vm.cond(s > 0.0314, here, there, x, y)
     return made[0] + made[1]
 
 
@@ -248,9 +244,8 @@ class Function:
         return values[-1]
 
     def __str__(self) -> str:
-        return "\n".join(
-            [f"arguments of shapes {self.shapes}", *(text for text, _ in self.statements)]
-        )
+        texts = (text for text, _ in self.statements)
+        return "\n".join([f"arguments of shapes {self.shapes}", *texts])
 
     def points(self, count: int) -> list[tuple[Any, ...]]:
         """Return random arguments."""
@@ -317,15 +312,12 @@ class Maker:
             start, stop = sorted(int(i) for i in rng.integers(-n, n + 1, 2))
             step = self.one_of(1, 1, 2, -1)
             some = slice(start, stop, step) if step > 0 else slice(stop, start, step)
-            kinds = [slice(None), some, some, np.newaxis, Ellipsis] + (
-                [int(rng.integers(-n, n))] if n else []
-            )
+            kinds = [slice(None), some, some, np.newaxis, Ellipsis]
+            if n:
+                kinds.append(int(rng.integers(-n, n)))
             if gathers and n:
-                kinds += [
-                    rng.integers(-n, n, rng.integers(1, 5)),
-                    rng.integers(-n, n, (2, 2)),
-                    rng.uniform(size=n) < 0.6,
-                ]
+                kinds += [rng.integers(-n, n, rng.integers(1, 5)), rng.integers(-n, n, (2, 2))]
+                kinds.append(rng.uniform(size=n) < 0.6)
             part = kinds[rng.integers(len(kinds))]
             if part is Ellipsis and Ellipsis in [p for p in parts if p is Ellipsis]:
                 part = slice(None)
@@ -395,11 +387,8 @@ class Maker:
             return
         shape = np.shape(self.values[i])
         n = len(shape)
-        index, order, axis = (
-            self.index(shape, gathers=False),
-            tuple(self.rng.permutation(n).tolist()),
-            int(self.rng.integers(n)),
-        )
+        index, order = self.index(shape, gathers=False), tuple(self.rng.permutation(n).tolist())
+        axis = int(self.rng.integers(n))
         divisors = [k for k in (1, 2, 3, 4, 5, 6) if np.size(self.values[i]) % k == 0]
         rows = int(self.rng.choice(divisors))
         size = np.size(self.values[i]) // rows
@@ -541,9 +530,8 @@ class Maker:
         if i is not None:
             n = np.shape(self.values[i])[0]
             name, f = self.one_of(*MATRICES.items())
-            self.make(
-                f"{name} of v{i}", lambda v: f(np.tanh(v[i]) @ np.tanh(v[i]).T + n * np.eye(n))
-            )
+            matrix = lambda x: np.tanh(x) @ np.tanh(x).T + n * np.eye(n)  # noqa: E731
+            self.make(f"{name} of v{i}", lambda v: f(matrix(v[i])))
 
     def add_sum(self) -> None:
         i = self.pick(1)
@@ -555,17 +543,9 @@ class Maker:
         several = tuple(self.rng.permutation(n)[: self.rng.integers(1, n + 1)].tolist())
         axis = self.one_of(None, -1, int(self.rng.integers(n)), several)
         keepdims = bool(self.rng.integers(2))
-        name, f = self.one_of(
-            ("sum", np.sum),
-            ("sum", np.sum),
-            ("mean", np.mean),
-            ("max", greatest),
-            ("prod", product),
-        )
-        self.make(
-            f"{name}(v{i}, {axis}, keepdims={keepdims})",
-            lambda v: f(v[i], axis=axis, keepdims=keepdims),
-        )
+        name, f = self.one_of(*SUMS)
+        text = f"{name}(v{i}, {axis}, keepdims={keepdims})"
+        self.make(text, lambda v: f(v[i], axis=axis, keepdims=keepdims))
 
     def add_total(self) -> None:
         i = self.pick(1)
@@ -609,21 +589,16 @@ class Maker:
 
     def finish(self) -> None:
         """Add the sum of some of the values, with data as weights or with numbers."""
-        chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3] + [
-            len(self.values) - 1
-        ]
-        weights = [
-            self.numbers(*np.shape(self.values[j]))
-            if self.rng.uniform() < 0.5
-            else self.rng.normal()
-            for j in chosen
-        ]
+        chosen = [j for j in range(len(self.values)) if self.rng.uniform() < 0.3]
+        chosen.append(len(self.values) - 1)
+        weights = []
+        for j in chosen:
+            shape = np.shape(self.values[j]) if self.rng.uniform() < 0.5 else ()
+            weights.append(self.rng.normal(size=shape))
 
         def statement(v: Any) -> None:
-            v.append(
-                sum(np.sum(w * v[j]) for w, j in zip(weights, chosen, strict=True))
-                + np.sum(np.tanh(v[0]))
-            )
+            total = sum(np.sum(w * v[j]) for w, j in zip(weights, chosen, strict=True))
+            v.append(total + np.sum(np.tanh(v[0])))
 
         self.function.statements.append((f"the sum of sums of {chosen}", statement))
 
@@ -639,13 +614,15 @@ def fits_into(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def greatest(x: Any, axis: Any, keepdims: bool) -> Any:
     """Return the maximum, after the elements are made unequal."""
-    return np.max(
-        x + np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x)), axis=axis, keepdims=keepdims
-    )
+    apart = np.linspace(0.0, 0.0137, np.size(x)).reshape(np.shape(x))
+    return np.max(x + apart, axis=axis, keepdims=keepdims)
 
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     return np.prod(1.0 + 0.1 * np.tanh(x), axis=axis, keepdims=keepdims)
+
+
+SUMS = [("sum", np.sum), ("sum", np.sum), ("mean", np.mean), ("max", greatest), ("prod", product)]
 
 
 def random_function(seed: int, statements: int = 15, large: bool = False) -> Function:

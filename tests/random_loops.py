@@ -1,4 +1,4 @@
-"""Random Stan programs with loops, as they are recorded and as they are evaluated pass by pass.
+"""Random Stan programs with loops: their recordings beside evaluation iteration by iteration.
 
 Run as a script, it compares many of them, and tells which loops are not lowered to statements over
 numbers, and why: ``python tests/random_loops.py --count 500 --seed 7``.
@@ -17,10 +17,10 @@ import numpy as np
 
 import varmat as vm
 from varmat.stan import evaluate, loops, syntax
-from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import Lanes
 from varmat.stan.loops import LoopCode
 from varmat.stan.recurrences import Recurrence
+from varmat.stan.vectorized import VectorizedLoop
+from varmat.stan.vectorized_expressions import BoundError
 
 # Templates. In braces is what is put in: a real number (r), a positive one (p), a vector of the
 # size at hand (v), that size (s), a condition (c), an integer that is not negative (i), a vector of
@@ -81,6 +81,8 @@ target += {r}; target += -square({r}); target += {v}; target += normal_lupdf(y[{
 target += bernoulli_logit_lpmf(c[{n}] | {r});
 target += gamma_lpdf({p} | {p}, {p}); cat ~ categorical_logit({K});
 target += log_sum_exp(normal_lpdf(y[{n}] | {r}, 1), normal_lpdf(y[{n}] | {r}, {p}))"""
+INTEGERS = """({i} + {i}); ({i} * {i} % 7); ({i} %/% 2); abs({i} - {i}); ({i} > 2); max({i}, 2);
+min({i}, {i}); ({c} ? {i} : {i}); num_elements({v})"""
 # What may not be lowered.
 RARE = """log_mix(inv_logit({r}), {r}, {r}); variance(append_row({v}, {r}));
 max(linspaced_vector(4, 0, 1) * {r}); rank({v}, 1);
@@ -116,17 +118,11 @@ class Generator:
         counts = np.bincount(rng.integers(0, g, n), minlength=g)
         self._is_full = bool(np.all(counts))  # no group is empty
         self.data: dict[str, Any] = {
-            "N": n,
-            "K": k,
-            "G": g,
-            "n": counts,
-            "y": rng.normal(size=n),
-            "X": rng.normal(size=(n, k)),
-            "g": rng.integers(1, g + 1, n),
-            "c": rng.integers(0, 2, n),
-            "cnt": rng.poisson(2, n),
+            "N": n, "K": k, "G": g, "n": counts, "y": rng.normal(size=n),
+            "X": rng.normal(size=(n, k)), "g": rng.integers(1, g + 1, n),
+            "c": rng.integers(0, 2, n), "cnt": rng.poisson(2, n),
             "cat": rng.integers(1, k + 1, n),
-        }
+        }  # fmt: skip
         self.size = 2 + n + k + 2 * g * k
         self._names, self._functions = 0, {"real": list[str](), "vector": list[str]()}
         # Whether a statement is one of a loop that may be lowered: others branch on data alone.
@@ -136,20 +132,12 @@ class Generator:
             Variable(name, "vector", (size,)) for name, size in zip("uvy", "NKN", strict=True)
         ]
         self._scope = [
-            *vectors,
-            *(Variable(name, "real") for name in "as"),
-            Variable("N", "int"),
-            Variable("w", "vectors", ("G", "K")),
-            Variable("B", "matrix", ("G", "K")),
-            Variable("X", "matrix", ("N", "K")),
-            Variable("K", "int"),
-        ]
-        self._sizes, self._result, self._in_main, first = (
-            ["N", "K", "G"],
-            "",
-            True,
-            len(self._scope),
-        )
+            *vectors, *(Variable(name, "real") for name in "as"), Variable("N", "int"),
+            Variable("w", "vectors", ("G", "K")), Variable("B", "matrix", ("G", "K")),
+            Variable("X", "matrix", ("N", "K")), Variable("K", "int"),
+        ]  # fmt: skip
+        self._sizes, self._result, self._in_main = ["N", "K", "G"], "", True
+        first = len(self._scope)
         transformed = [*self._declare(0, False), *self._loop(2)] if self._chance(0.3) else []
         self._scope[first:] = [each._replace(free=False) for each in self._scope[first:]]
         self._in_block = True
@@ -276,14 +264,7 @@ target += -0.1 * dot_self(u) - s;
             if self._chance(0.5) and (i := self._index(e.sizes[0]))
         ]
         if depth > 0:
-            text = (
-                "({i} + {i}); ({i} * {i} % 7); ({i} %/% 2); abs({i} - {i}); ({i} > 2); max({i}, 2)"
-            )
-            forms += (
-                f"{text}; min({{i}}, {{i}}); ({{c}} ? {{i}} : {{i}}); num_elements({{v}})".split(
-                    ";"
-                )
-            )
+            forms += INTEGERS.split(";")
         elif self._in_main:
             forms += ["g[3]", "n[1]", "cnt[2]"]
         return self._filled(forms + ["g[{n}]", "n[{g}]"] * (self._in_main and depth > 0), depth - 1)
@@ -304,10 +285,8 @@ target += -0.1 * dot_self(u) - s;
         if self._chance(0.005):
             return self._filled(RARE, depth - 1, size)
         if depth <= 0 or self._chance(0.15):
-            forms = [e.text for e in self._of("real")] + [
-                "0.7",
-                *["y[3]", "u[5]", "v[2]"] * self._in_main,
-            ]
+            forms = [e.text for e in self._of("real")] + ["0.7"]
+            forms += ["y[3]", "u[5]", "v[2]"] * self._in_main
             for e in self._of("vector", "vectors", "matrix") if depth > -2 else ():
                 if self._chance(0.6) and all(places := [self._index(x) for x in e.sizes]):
                     forms += [f"{e.text}[{', '.join(places)}]"] * (2 * e.free + 1)
@@ -388,12 +367,8 @@ target += -0.1 * dot_self(u) - s;
         return [self._filled(ASSIGNED, 2, "", self._one_of(names).text) + ";"]
 
     def _count_up(self, name: str) -> str:
-        return (
-            self._filled(
-                "{t} += 1; {t} += {i} % 3; {t} = {i} % 7; {t} = ({c}) ? 1 : {t}", 1, "", name
-            )
-            + ";"
-        )
+        forms = "{t} += 1; {t} += {i} % 3; {t} = {i} % 7; {t} = ({c}) ? 1 : {t}"
+        return self._filled(forms, 1, "", name) + ";"
 
     def _element(self, depth: int) -> list[str]:
         """Write into a part of an array."""
@@ -409,17 +384,13 @@ target += -0.1 * dot_self(u) - s;
         forms, end = ASSIGNED + f";{{t}} = 0.5 * {e.text}[{{j}}] + {{b}}", ""
         if e.kind != "vector":
             whole = "tanh({v})" if e.kind == "vectors" else "tanh({v})'"
-            rows = "; ".join(
-                [f"{{t}} = {whole}", f"{{t}} = 0.5 * {{t}} + {whole}", f"{{t}} += {whole}"]
-            )
+            rows = f"{{t}} = {whole}; {{t}} = 0.5 * {{t}} + {whole}; {{t}} += {whole}"
             if self._chance(0.6):
                 return [self._filled(rows, 2, inner, part) + ";"]
             forms, part = ASSIGNED, f"{e.text}[{place}, {self._index(inner)}]"
             if e.kind == "matrix" and self._chance(0.2):
-                return [
-                    self._filled(f"{e.text}[:, {{j}}] = tanh(", 1, inner)
-                    + f"{self._vector(e.sizes[0], 1)});"
-                ]
+                head = self._filled(f"{e.text}[:, {{j}}] = tanh(", 1, inner)
+                return [head + f"{self._vector(e.sizes[0], 1)});"]
         elif self._chance(0.25) and inner in self._sizes:
             forms = """[2:{s}] = {t}[1:({s} - 1)]; [1:{j}] = rep_vector({b}, {j});
             [{j}:{s}] = {t}[{j}:{s}];
@@ -514,30 +485,22 @@ target += -0.1 * dot_self(u) - s;
                 self._add(j, "index", "N")
                 body = self._body(depth - 1)
         head = [f"int {at} = 1;", f"for ({i} in 1:G) {{", *lines]
-        return [
-            *head,
-            f"for ({j} in {at}:({at} + n[{i}] - 1)) {{",
-            *body,
-            "}",
-            f"{at} += n[{i}];",
-            "}",
-        ]
+        inside = [f"for ({j} in {at}:({at} + n[{i}] - 1)) {{", *body, "}"]
+        return [*head, *inside, f"{at} += n[{i}];", "}"]
 
     def _use(self, e: Variable) -> list[str]:
         """A term of a variable at the end."""
         forms = {
-            "real": "target += tanh({t}); {t} ~ normal(0, s)",
-            "int": "target += 0.1 * a * {t}",
+            "real": "target += tanh({t}); {t} ~ normal(0, s)", "int": "target += 0.1 * a * {t}",
             "vector": "{t} ~ normal(a, s); target += sum(tanh({t}))",
-            "ints": "target += 0.1 * a * sum({t})",
-            "matrix": "target += sum(tanh({t}))",
+            "ints": "target += 0.1 * a * sum({t})", "matrix": "target += sum(tanh({t}))",
             "vectors": "for (e in {t}) target += sum(tanh(e))",
-        }
+        }  # fmt: skip
         return [self._filled(forms[e.kind], 0, "", e.text) + ";"]
 
 
 def errors(seed: int, options: Any, found: Counter[str]) -> Iterator[str]:
-    """How the recording of a random program differs from its evaluation pass by pass."""
+    """How the recording of a random program differs from its evaluation iteration by iteration."""
     made = Generator(seed)
     model = vm.stan.Program(made.text).model(made.data)
     recorder, eager = model._value_and_grad, vm.value_and_grad(model._target)
@@ -642,7 +605,7 @@ def main() -> None:
         functions.LANES = options.lanes
     if options.lowered:
         evaluate.FEW, loops.TRACED = 0, -1
-        Lanes.of_loop = Recurrence.of_loop = refused  # type: ignore[assignment]
+        VectorizedLoop.of_loop = Recurrence.of_loop = refused  # type: ignore[assignment]
     for name in ("__init__", "run"):
         setattr(LoopCode, name, noting(getattr(LoopCode, name), found))
     for seed in range(options.seed, options.seed + options.count):

@@ -22,7 +22,7 @@ LAGS = (1, 1, 2, 3, 4, 6)
 
 
 class Piece(NamedTuple):
-    """A part of a model: Stan's text, and what it computes from values by name."""
+    """A part of a program: Stan's text, and what it computes from values by name."""
 
     text: str
     run: Callable[[Env], Any]
@@ -401,7 +401,11 @@ model {{
         return Piece(text, run)
 
     def _scalar_statement(self, depth: int) -> Piece:
-        match self._one_of(["update", "target", "tilde", "number"] + ["if"] * 3 * (depth > 0)):
+        kinds = ["update", "target", "tilde", "number"] + ["if"] * 3 * (depth > 0)
+        return self._of_kind(self._one_of(kinds), depth)
+
+    def _of_kind(self, kind: str, depth: int) -> Piece:
+        match kind:
             case "tilde":
                 return self._tilde()
             case "update":
@@ -505,7 +509,7 @@ class KindGenerator(ScalarGenerator):
 
     def _scalar_statement(self, depth: int) -> Piece:
         kinds = ["update", "target", "number", "lag", "more"] + ["if"] * 4 * (depth > 0)
-        match self._one_of(kinds + ["reset", "swap"] * (depth < 2)):
+        match kind := self._one_of(kinds + ["reset", "swap"] * (depth < 2)):
             case "lag":
                 (lag, old), name = self._lagged(), self._one_of(self._states)
 
@@ -516,9 +520,8 @@ class KindGenerator(ScalarGenerator):
                 return Piece(f"{name} = 0.5 * {name} + 0.4 * tanh({old.text})", look)
             case "more":
                 x = self._expression(1)
-                return Piece(
-                    f"target -= {x.text}", lambda e: e.update(target=e["target"] - x.run(e))
-                )
+                less = lambda e: e.update(target=e["target"] - x.run(e))  # noqa: E731
+                return Piece(f"target -= {x.text}", less)
             case "reset":
                 name, x = self._one_of(self._states), self._one_of(["0.2", "mu0", "leaf"])
                 leaf = self._leaf()
@@ -530,29 +533,13 @@ class KindGenerator(ScalarGenerator):
             case "swap":
                 x, y = self._one_of(self._states), self._one_of(self._states)
                 return Piece(f"{x}, {y} = {y}, {x}", lambda e: e.update({x: e[y], y: e[x]}))
-            case "update":
-                return self._update(self._one_of(self._states))
-            case "number":
-                x, name = self._expression(), f"t{len(self._numbers)}{depth}"
-                self._numbers.append(name)
-                return Piece(f"{name} = {x.text}", lambda e: e.update({name: x.run(e)}))
-            case "if":
-                return self._branch(depth)
-        form, f = self._one_of(DENSITIES.values())
-        mean, scale = self._expression(1), self._one_of(["s", "w"])
-
-        def add(e: Env) -> None:
-            sigma = e["s"] if scale == "s" else e["w"][e["i"]]
-            e["target"] = e["target"] + f(e["y"][e["i"]], mean.run(e), sigma)
-
-        return Piece(f"target += {form.format('y[i]', mean.text, scale)}", add)
+        return self._of_kind(kind, depth)
 
     def _branch(self, depth: int) -> Piece:
         before, which, sides = self._numbers.copy(), int(self._one_of([0, 1, 1, 2, 7])), []
         for _ in range(2):
-            sides.append(
-                [self._scalar_statement(depth - 1) for _ in range(self._rng.integers(0, 3))]
-            )
+            count = self._rng.integers(0, 3)
+            sides.append([self._scalar_statement(depth - 1) for _ in range(count)])
             self._numbers = before.copy()
         ends = self._rng.random() < 0.3
 
@@ -593,38 +580,59 @@ def has_loops(program: Program, iterations: int) -> bool:
     return is_loop or len(program.steps) < 2 * iterations
 
 
+Slopes = tuple[float, np.ndarray]
+
+
+def exact(made: Generator, q: np.ndarray) -> tuple[float, np.ndarray, float]:
+    """The value, the gradient and its scale. Some of these models are chaotic: rounding errors grow
+    as much as a change of the last digit.
+    """
+    value, gradient = complex_steps(made.at, q)
+    change = complex_steps(made.at, q * (1 + 1e-15))[1] - gradient
+    return value, gradient, 1 + np.max(np.abs(gradient)) + 1e13 * np.max(np.abs(change))
+
+
+def wrong(
+    title: str, text: str, found: dict[str, Slopes], true: tuple[Any, ...], most: float = 1e-11
+) -> str:
+    """The routes whose value or gradient differs from the true ones; empty if none does."""
+    value, gradient, scale = true
+    faults = ""
+    for name, (v, g) in found.items():
+        error = abs(v - value) / (1 + abs(value))
+        error = max(error, np.max(np.abs(g - gradient)) / scale)
+        if not error <= most:
+            faults += f"{title}, {name}: {error:.1e} in\n{text}\n"
+    return faults
+
+
+def recorded(made: Generator) -> vm.Model:
+    """A recorded model of a function in Python."""
+    parameters = {name: vm.real(shape) for name, shape in made.sizes().items()}
+    return vm.Model(made.log_density, **{**parameters, "s": vm.positive()}, recorded=True)
+
+
 def disagreement(seed: int) -> tuple[str, int]:
     """What differs between a model and its derivative by complex steps, empty if nothing does; and
     how many of its two recordings have loops.
     """
     made = Generator(seed)
     q = np.random.default_rng([seed, 1]).uniform(-1, 1, made.size)
-    value, gradient = complex_steps(made.at, q)
-    # Some of these models are chaotic: rounding errors grow as much as a change of the last digit.
-    change = complex_steps(made.at, q * (1 + 1e-15))[1] - gradient
-    scale = 1 + np.max(np.abs(gradient)) + 1e13 * np.max(np.abs(change))
-    stan = vm.stan.Program(made.text).model(made.data)
-    parameters = {name: vm.real(shape) for name, shape in made.sizes().items()}
-    python = vm.Model(made.log_density, **{**parameters, "s": vm.positive()}, recorded=True)
+    models = {"Stan": vm.stan.Program(made.text).model(made.data), "Python": recorded(made)}
     found = {}
-    for name, model in {"Stan": stan, "Python": python}.items():
+    for name, model in models.items():
         found[f"{name}, eager"] = vm.value_and_grad(model._target)(q, False, True)
         found[f"{name}, recorded"] = model.log_density_gradient(q, propto=False)
-    wrong = ""
-    for name, (v, g) in found.items():
-        error = abs(v - value) / (1 + abs(value))
-        error = max(error, np.max(np.abs(g - gradient)) / scale)
-        if not error <= 1e-11:
-            wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}"
-    programs = [model._value_and_grad.program for model in (stan, python)]
-    return wrong, sum(p is not None and has_loops(p, made.n) for p in programs)
+    programs = [model._value_and_grad.program for model in models.values()]
+    loops = sum(p is not None and has_loops(p, made.n) for p in programs)
+    return wrong(f"seed {seed}", made.text, found, exact(made, q)), loops
 
 
 def scalar_disagreement(seed: int) -> tuple[str, bool]:
     """What differs between a Stan loop that hands numbers on and its derivative by complex steps,
     or between its recording and its evaluation; and whether it is recorded as a scan.
     """
-    made, wrong = ScalarGenerator(seed), ""
+    made, faults = ScalarGenerator(seed), ""
     model = vm.stan.Program(made.text).model(made.data)
     for k in range(3):
         q = np.random.default_rng([seed, k]).uniform(-1, 1, made.size)
@@ -633,42 +641,31 @@ def scalar_disagreement(seed: int) -> tuple[str, bool]:
             "eager": vm.value_and_grad(model._target)(q, False, True),
             "recorded": model.log_density_gradient(q, propto=False),
         }
-        for name, (v, g) in found.items():
-            error = abs(v - value) / (1 + abs(value))
-            error = max(error, np.max(np.abs(g - gradient)) / (1 + np.max(np.abs(gradient))))
-            if not error <= 1e-10:
-                wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}"
+        true = value, gradient, 1 + np.max(np.abs(gradient))
+        faults += wrong(f"seed {seed}", made.text, found, true, 1e-10)
         dropped = vm.value_and_grad(model._target)(q, True, True)[0]
         if not abs(dropped - model.log_density_gradient(q)[0]) <= 1e-10 * (1 + abs(dropped)):
-            wrong += f"seed {seed}, dropped terms in\n{made.text}"
+            faults += f"seed {seed}, dropped terms in\n{made.text}"
     program = model._value_and_grad.program
-    return wrong, program is not None and len(program.steps) < 10 * made.n + 100
+    return faults, program is not None and len(program.steps) < 10 * made.n + 100
 
 
 def kind_disagreement(seed: int) -> tuple[str, bool]:
     """What differs between a loop in Python that branches on data and its derivative by complex
     steps; and whether its iterations were found.
     """
-    made, wrong = KindGenerator(seed), ""
-    names = {name: vm.real(shape) for name, shape in made.sizes().items()}
-    model = vm.Model(made.log_density, **{**names, "s": vm.positive()}, recorded=True)
-    f = vm.value_and_grad(model._target)
+    made, faults = KindGenerator(seed), ""
+    model = recorded(made)
     for k in range(2):
         q = np.random.default_rng([seed, k]).uniform(-1, 1, made.size)
-        value, gradient = complex_steps(made.at, q)
-        change = complex_steps(made.at, q * (1 + 1e-15))[1] - gradient
-        scale = 1 + np.max(np.abs(gradient)) + 1e13 * np.max(np.abs(change))
-        for name, (v, g) in {
-            "eager": f(q, False, True),
+        found = {
+            "eager": vm.value_and_grad(model._target)(q, False, True),
             "recorded": model.log_density_gradient(q, propto=False),
-        }.items():
-            error = abs(v - value) / (1 + abs(value))
-            error = max(error, np.max(np.abs(g - gradient)) / scale)
-            if not error <= 1e-11:
-                wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}\n"
+        }
+        faults += wrong(f"seed {seed}", made.text, found, exact(made, q))
     program = model._value_and_grad.program
     is_found = program is not None and any(x.kernel.name == "procedure" for x in program.steps)
-    return wrong, is_found
+    return faults, is_found
 
 
 def main() -> None:

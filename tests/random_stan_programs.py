@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from random_recurrences import Env, Piece, wrong
 
 import varmat as vm
-
-Env = dict[str, Any]
-
-
-class Piece(NamedTuple):
-    """A part of a program: Stan's text, and what it computes from values by name."""
-
-    text: str
-    run: Callable[[Env], Any]
-
 
 FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "sin": ("sin({})", np.sin), "tanh": ("tanh({})", np.tanh), "atan": ("atan({})", np.arctan),
@@ -458,12 +449,8 @@ def disagreement(seed: int, recorded: bool = True, translated: bool = True) -> s
         exec(program.to_python(), module := {})
         python = module["make_model"](made.data)
         found["translated"] = vm.value_and_grad(python._target)(q, False, True)
-    for name, (v, g) in found.items():
-        error = abs(v - value) / (1 + abs(value))
-        error = max(error, np.max(np.abs(g - gradient)) / (1 + np.max(np.abs(gradient))))
-        if not error <= 1e-12:
-            return f"seed {seed}, {name}: {error:.1e} in\n{made.text}"
-    return ""
+    true = value, gradient, 1 + np.max(np.abs(gradient))
+    return wrong(f"seed {seed}", made.text, found, true, 1e-12)
 
 
 def main() -> None:

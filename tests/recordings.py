@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close_slopes
 from programs.verified import verify
 
 import varmat as vm
@@ -71,6 +72,15 @@ def _demand_same(found, expected, true, rtol):
             g, t, rtol=rtol, atol=1e-15 + 0.1 * rtol * np.max(np.abs(t), initial=0.0)
         )
         assert type(g) is float or (g.flags.c_contiguous and g.dtype == np.float64)
+
+
+def as_eager(model, q, rtol=1e-12, atol=0.0, propto=True):
+    """Demand that the gradient of a model is that of its log density without a recording, and
+    return it.
+    """
+    found = model.log_density_gradient(q, propto=propto)
+    close_slopes(found, vm.value_and_grad(model._target)(q, propto, True), rtol, atol)
+    return found
 
 
 def in_threads(work, arguments):

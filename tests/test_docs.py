@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import refuses
 
 import varmat as vm
 from varmat import distributions
@@ -41,12 +42,18 @@ def clean_tape():
     vm.recover_memory()
 
 
+def read(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$",
-        page.read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def without_blocks(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^ *(```+).*?^ *\1$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 class Checker(doctest.OutputChecker):
@@ -84,13 +91,8 @@ def test_page_runs(page):
 
 
 def test_tutorial_is_short():
-    lines = [
-        line
-        for block in blocks(ROOT / "docs" / "tutorial_engine.md", "python")
-        for line in block.splitlines()
-        if line
-    ]
-    assert len(lines) <= 130
+    code = "\n".join(blocks(ROOT / "docs" / "tutorial_engine.md", "python"))
+    assert sum(map(bool, code.splitlines())) <= 130
 
 
 def test_first_example_gives_the_gradient():
@@ -112,24 +114,18 @@ def test_reference_has_every_name_once(monkeypatch):
     assert sorted(told) == sorted(vm.__all__)
     everyday = " ".join(families.EVERYDAY.values()).split()
     assert len(everyday) == len({*everyday} & {*told})
-    printed = re.findall(
-        r"^```{varmat-reference} (.*)$",
-        (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"),
-        flags=re.MULTILINE,
-    )
+    text = read("docs", "reference.md")
+    printed = re.findall(r"^```{varmat-reference} (.*)$", text, flags=re.MULTILINE)
     assert sorted(printed) == sorted(parts)
-    with pytest.raises(LookupError, match=r"no heading has a pattern for f, of varmat\.nowhere"):
-        families.family("f", "nowhere")
+    message = r"no heading has a pattern for f, of varmat\.nowhere"
+    refuses(LookupError, message, families.family, "f", "nowhere")
     pages = [families.slug(heading) for headings in parts.values() for heading in headings]
     assert len(set(pages)) == len(pages)
 
 
 def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page, as MyST and code hosts make them."""
-    text = re.sub(
-        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    headings = re.findall(r"^#{1,3} (.*)$", text, flags=re.MULTILINE)
+    headings = re.findall(r"^#{1,3} (.*)$", without_blocks(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -138,13 +134,7 @@ def test_links_lead_somewhere(page):
     """Sphinx does not warn of dead links to files, because outside the site links to any file are
     right.
     """
-    text = re.sub(
-        r"^```.*?^```$|`[^`]*`",
-        "",
-        page.read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
-    text = re.sub(rf"{REPOSITORY}|{PICTURES}", "", text)
+    text = re.sub(rf"`[^`]*`|{REPOSITORY}|{PICTURES}", "", without_blocks(page))
     made_at_build = ("reference/", "examples/", "history/")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
@@ -160,10 +150,8 @@ def test_links_lead_somewhere(page):
 # Turns that are never plain English, and what to write instead.
 TURNS = {
     r"\bof (which|whom)\b": "whose, or two sentences",
-    r"\b(and|or) (its|the|their) like\b": "and similar functions",
-    r"\banew\b": "again",
-    r"\bin the place of\b": "instead of",
-    r"\bone after the other\b": "in sequence",
+    r"\b(and|or) (its|the|their) like\b": "and similar functions", r"\banew\b": "again",
+    r"\bin the place of\b": "instead of", r"\bone after the other\b": "in sequence",
     r"\b(no|some)body\b": "nothing, or the one who acts",
     r"\b(up to|from) which\b": "at most, at least",
     r"\bwhat (is|are) (it|they)\b": "the thing by its name",
@@ -171,7 +159,7 @@ TURNS = {
     r", for (it|they|he|this|these|there)\b": "because",
     r", for (the|a|an) [\w-]+ (is|are|has|have|may|can)\b": "because",
     r"(^|[.;:] )(What|Who)\b[^?.|]*\.": "a noun at the start of the sentence",
-}
+}  # fmt: skip
 # These pages are written by programs.
 WRITTEN = {"coverage_table", "scipy_functions", "scipy_functions_arrays"}
 
@@ -180,11 +168,8 @@ WRITTEN = {"coverage_table", "scipy_functions", "scipy_functions_arrays"}
     "page", [page for page in PAGES if page.stem not in WRITTEN], ids=lambda page: page.name
 )
 def test_prose_is_plain(page):
-    text = re.sub(
-        r"^(```+).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    found = []
-    for paragraph in re.split(r"\n\s*\n|\n(?=[*#|])", re.sub(r"`[^`]*`", "`", text)):
+    found, text = [], re.sub(r"`[^`]*`", "`", without_blocks(page))
+    for paragraph in re.split(r"\n\s*\n|\n(?=[*#|])", text):
         line = " ".join(paragraph.split()).lstrip("*# ")
         for turn, better in TURNS.items():
             if match := re.search(turn, line):
@@ -196,10 +181,8 @@ def test_prose_is_plain(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_rows_of_tables_are_whole(page):
     """Each row is a line that begins and ends with a bar, and has as many bars as the first."""
-    text = re.sub(
-        r"^ *(```+).*?^ *\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    for table in re.findall(r"(?:^\|.*\n(?:.+\n)*)+", text + "\n", flags=re.MULTILINE):
+    text = without_blocks(page) + "\n"
+    for table in re.findall(r"(?:^\|.*\n(?:.+\n)*)+", text, flags=re.MULTILINE):
         rows = [re.sub(r"`[^`]*`|\\\|", "", line).strip() for line in table.splitlines()]
         assert len(rows) > 2, rows
         for row in rows:
@@ -233,14 +216,14 @@ def test_every_page_is_in_the_navigation():
 
 @pytest.mark.parametrize("section", ["getting_started", "howto", "explanation"])
 def test_sections_link_their_pages(section):
-    page = ROOT / "docs" / f"{section}.md"
-    linked = set(re.findall(r"\]\((\w+)\.md\)", page.read_text(encoding="utf-8")))
-    assert not set(toctree(page)) - linked
+    linked = set(re.findall(r"\]\((\w+)\.md\)", read("docs", f"{section}.md")))
+    assert not set(toctree(ROOT / "docs" / f"{section}.md")) - linked
 
 
-@pytest.mark.parametrize(
-    "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda example: example.name
-)
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example_is_fit_for_the_gallery(example):
     """It has a title, cells and a figure, and uses only what the gallery defines."""
     text = example.read_text(encoding="utf-8")
@@ -255,13 +238,11 @@ def test_example_is_fit_for_the_gallery(example):
     assert "__file__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-@pytest.mark.parametrize(
-    "page", ["first_model.md", "howto_sampling.md", "index.md", "performance.md"]
-)
+@pytest.mark.parametrize("page", ["first_model", "howto_sampling", "index", "performance"])
 def test_blocks_that_run_at_build_say_what_they_draw(page):
     """The build runs the blocks, but it cannot see what a figure shows."""
     drawn = 0
-    for block in blocks(ROOT / "docs" / page, "{varmat-run}"):
+    for block in blocks(ROOT / "docs" / f"{page}.md", "{varmat-run}"):
         options = re.match(r"(?::.*\n)*", block)[0]
         ast.parse(block[len(options) :])
         draws = re.search(r"plt\.(subplots|figure)\(", block)
@@ -271,20 +252,14 @@ def test_blocks_that_run_at_build_say_what_they_draw(page):
 
 
 def test_speed_in_the_readme_is_that_of_the_documentation():
-    rows = [
-        line
-        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| .* [num]s \| ", line)
-    ]
+    rows = re.findall(r"^\| .* [num]s \| .*$", read("README.md"), flags=re.MULTILINE)
     assert len(rows) >= 5
-    assert not set(rows) - set(
-        (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
-    )
+    assert not {*rows} - {*read("docs", "performance.md").splitlines()}
 
 
 @pytest.mark.parametrize("page", ["tutorial_engine.md", "tutorial_programs.md"])
 def test_modules_that_a_tutorial_names_exist(page):
-    modules = re.findall(r"`(\w+/[\w/]+\.py)`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    modules = re.findall(r"`(\w+/[\w/]+\.py)`", read("docs", page))
     assert len(modules) > 5
     assert not [module for module in modules if not (PACKAGE / module).exists()]
 

@@ -115,28 +115,21 @@ def run_python(text):
 # --- what the package makes when it is first needed ---
 
 
-def test_threads_share_the_graph_of_a_density(monkeypatch):
-    density = dist.Normal(0.0, 1.0).row
-    monkeypatch.setattr(density, "_graphs", {})
-    monkeypatch.setattr(univariate, "RowGraph", slow(univariate.RowGraph))
-    assert len({*map(id, at_once(lambda: density.graph(True)))}) == 1
-
-
-def test_threads_share_the_rule_of_a_row(monkeypatch):
-    row = ROWS["exp"]
-    monkeypatch.setattr(row, "_rules", {})
+def test_threads_share_what_they_need_first(monkeypatch):
+    """The graph of a density, the rule of a row, a class, and a function of a mirror."""
+    density, row, linalg = dist.Normal(0.0, 1.0).row, ROWS["exp"], mirrors.MIRRORS["scipy.linalg"]
     compile_rule = slow(lambda *_: object())
-    made = at_once(lambda: row.rule((True,), compile_rule))
-    assert len({*map(id, made)}) == 1
-
-
-def test_threads_share_classes_and_stand_ins(monkeypatch):
-    monkeypatch.delitem(vars(dist), "Cauchy", raising=False)
-    monkeypatch.setattr(dist, "of_row", slow(dist.of_row))
-    assert len({*map(id, at_once(lambda: dist.Cauchy))}) == 1
-    monkeypatch.delitem(vars(mirrors.MIRRORS["scipy.linalg"]), "solve", raising=False)
-    monkeypatch.setattr(mirrors, "reflected", slow(mirrors.reflected))
-    assert len({*map(id, at_once(lambda: mirrors.MIRRORS["scipy.linalg"].solve))}) == 1
+    for thing in (density, "_graphs"), (row, "_rules"):
+        monkeypatch.setattr(*thing, {})
+    for module, name in (univariate, "RowGraph"), (dist, "of_row"), (mirrors, "reflected"):
+        monkeypatch.setattr(module, name, slow(getattr(module, name)))
+    for module, name in (dist, "Cauchy"), (linalg, "solve"):
+        monkeypatch.delitem(vars(module), name, raising=False)
+    for task in (
+        lambda: density.graph(True), lambda: row.rule((True,), compile_rule),
+        lambda: dist.Cauchy, lambda: linalg.solve,
+    ):  # fmt: skip
+        assert len({*map(id, at_once(task))}) == 1
 
 
 # --- machine code ---

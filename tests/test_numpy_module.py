@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import subprocess
 import sys
 import threading
 import types
@@ -45,16 +44,11 @@ def test_everything_else_is_numpys_own():
     assert np.random is numpy.random
     assert np.ndarray is numpy.ndarray
     assert {*dir(numpy)} | {"patched"} <= {*dir(np)}
-    with pytest.raises(AttributeError, match="no_such_name"):
-        np.no_such_name  # noqa: B018
-
-
-def test_star_gives_all_names():
-    namespace = {}
-    exec("from varmat.numpy import *", namespace)
+    exec("from varmat.numpy import *", namespace := {})
     assert {*numpy.__all__, "patched"} <= {*namespace}
     assert namespace["array"] is np.array
-    assert namespace["sin"] is numpy.sin
+    with pytest.raises(AttributeError, match="no_such_name"):
+        np.no_such_name  # noqa: B018
 
 
 def test_functions_are_pickled_by_name():
@@ -67,14 +61,6 @@ def test_functions_are_pickled_by_name():
 @pytest.mark.parametrize("thing", [np, np.patched])
 def test_examples_run(thing):
     run_doctest(thing.__doc__, thing.__name__)
-
-
-def test_it_is_imported_when_it_is_asked_for():
-    code = (
-        "import sys, varmat as vm; assert 'varmat.numpy' not in sys.modules; vm.numpy.zeros(2); "
-        "sys.modules['varmat.numpy']"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=250)
 
 
 @pytest.mark.parametrize("make", [
@@ -154,9 +140,8 @@ def columns(x):
 
 
 def filled(x):
-    return (
-        np.full((2, 3), x[0]) * np.full_like(DATA[:, :2], x, dtype=float)[:, :1] + np.full(2, x)[:1]
-    )
+    ones = np.full_like(DATA[:, :2], x, dtype=float)[:, :1]
+    return np.full((2, 3), x[0]) * ones + np.full(2, x)[:1]
 
 
 def handed_through(x):
@@ -246,14 +231,8 @@ def iterated(x):
 def methods(x):
     z = np.ones((2, 2))
     z[0] = x
-    return (
-        z.sum()
-        + z.mean(axis=0) @ z.T.dot(x)
-        + z.max() * z.flatten()[1]
-        + z.flat[0]
-        + z.cumsum()[-1]
-        + z.trace()
-    )
+    total = z.sum() + z.mean(axis=0) @ z.T.dot(x) + z.max() * z.flatten()[1]
+    return total + z.flat[0] + z.cumsum()[-1] + z.trace()
 
 
 PROGRAMS = [
@@ -267,34 +246,29 @@ def test_all_routes_agree(f):
     expect_ad(f, POINT)
 
 
-@pytest.mark.parametrize("f", [f for f in PROGRAMS if f is not by_places], ids=lambda f: f.__name__)
-def test_recordings_agree(f):
-    def total(x):
-        return numpy.sum(numpy.sin(f(x)))
-
-    recorded = vm.recorded(total, runner="numpy")
-    for point in (POINT, POINT[::-1].copy()):
-        value, gradient = vm.value_and_grad(total)(point)
-        again, same = recorded(point)
-        close(again, value, 1e-13)
-        numpy.testing.assert_allclose(same, gradient, rtol=1e-12, atol=1e-14)
-
-
-def scattered(x):
-    z = np.zeros((2, 2))
-    z[1] = x
-    z[0] = z[1] * x
-    return z
-
-
 def test_matvars_make_matvars():
-    expect_ad_matvar(scattered, POINT)
+    expect_ad_matvar(first_row, POINT)
     with vm.nested():
         x = vm.matvar(POINT)
         assert type(np.asarray(x)) is vm.MatVar
         assert type(np.array([x[0], x[1]])) is vm.VarMat
         assert type(np.array(x, dtype=float)) is vm.VarMat
         assert type(np.array([x, x])) is vm.MatVar
+
+
+def refilled(x):
+    """Data that met a variable change afterwards."""
+    z, total = np.zeros(2), 0.0
+    for i in range(3):
+        z[:] = i
+        total = total + np.sum(z * x) + np.dot(x, z) + vm.dot_product(z, x)
+        total = total + np.sum(z.clip(x - 10.0, 10.0 * x)) + z.dot(x)
+        z += 1.0
+    return total
+
+
+def test_data_that_met_a_variable_may_change():
+    numpy.testing.assert_array_equal(vm.gradient(refilled, POINT), [12.0, 12.0])
 
 
 def test_complex_variables():
@@ -307,10 +281,8 @@ def test_complex_variables():
         v[1] = x[0]
         return np.sum(np.abs(z * w) ** 2) + np.real(np.array(x, complex) @ v)
 
-    g, step = vm.gradient(f, POINT), 1e-6 * numpy.eye(2)
-    numpy.testing.assert_allclose(
-        g, [(f(POINT + h) - f(POINT - h)) / 2e-6 for h in step], rtol=1e-8
-    )
+    slopes = [(f(POINT + h) - f(POINT - h)) / 2e-6 for h in 1e-6 * numpy.eye(2)]
+    close(vm.gradient(f, POINT), slopes, 1e-8)
 
 
 def test_a_direction_may_come_after_a_variable():
@@ -357,17 +329,16 @@ def test_dtypes_of_variables():
         assert type(boxes[0]) is vm.Var
         assert np.array([x[0], 2.0], dtype=complex).dtype == complex
         assert type(np.asarray(boxes, dtype=float)) is vm.VarMat
-        for call, error, message in [
-            (lambda: np.array([x[0], 2.0], dtype=np.float32), TypeError,
+        for call, message in [
+            (lambda: np.array([x[0], 2.0], dtype=np.float32),
              r"^array: dtype is float32, but must be float64!$"),
-            (lambda: np.array([x[0], 2.0], copy=False), ValueError,
+            (lambda: np.array([x[0], 2.0], copy=False),
              r"^array: copy is False, but an array of the parts of a list is a new one$"),
-            (lambda: np.array([x, 2.0]), vm.ShapeError,
+            (lambda: np.array([x, 2.0]),
              r"^stack: arrays have shapes \(2,\) and \(\), but must go together!$"),
-            (lambda: np.r_["r", x], TypeError,
-             r"^np.r_: 'r' is given with variables, but must be left out"),
+            (lambda: np.r_["r", x], r"^np.r_: 'r' is given with variables, but must be left out"),
         ]:  # fmt: skip
-            refuses(error, message, call)
+            refuses((TypeError, ValueError), message, call)
         assert np.c_[x].shape == (2, 1)
         assert np.r_[x[0]].shape == (1,)
         assert np.ones_like(x).tolist() == [1.0, 1.0]
@@ -420,11 +391,8 @@ def test_without_variables_an_array_is_an_array(expression):
         result = expression(z)
         assert not tape
         assert not tape.leaves
-    for ours, theirs in (
-        zip(result, expected, strict=True)
-        if isinstance(expected, (tuple, list))
-        else [(result, expected)]
-    ):
+    several = isinstance(expected, (tuple, list))
+    for ours, theirs in zip(result, expected, strict=True) if several else [(result, expected)]:
         assert str(ours) == str(theirs)
         assert vm.value(ours) is ours or numpy.array_equal(vm.value(ours), theirs)
         numpy.testing.assert_array_equal(ours, theirs)
@@ -447,19 +415,6 @@ def test_writing_into_parts_writes_into_the_whole():
             np.broadcast_to(z, (2, 3, 2))[0, 0, 0] = vm.var(1.0)
         with pytest.raises(ValueError, match="read-only"):
             np.lib.stride_tricks.sliding_window_view(z, (2, 2))[0, 0, 0, 0] = vm.var(1.0)
-
-
-def test_data_that_met_a_variable_may_change():
-    def f(x):
-        z, total = np.zeros(2), 0.0
-        for i in range(3):
-            z[:] = i
-            total = total + np.sum(z * x) + np.dot(x, z) + vm.dot_product(z, x)
-            total = total + np.sum(z.clip(x - 10.0, 10.0 * x)) + z.dot(x)
-            z += 1.0
-        return total
-
-    numpy.testing.assert_array_equal(vm.gradient(f, POINT), [12.0, 12.0])
 
 
 def test_functions_that_write_into_their_argument():
@@ -542,10 +497,8 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         whole = row.root
         row += np.ones(2)
         assert vm.value(whole).tolist() == [[2.0, 2.0], [1.0, 1.0]]
-        with pytest.raises(
-            TypeError, match="a ComplexVar cannot be written into an array of real numbers"
-        ):
-            np.zeros(2)[0] = m[0, 0] * 1j
+        message = "a ComplexVar cannot be written into an array of real numbers"
+        refuses(TypeError, message, np.zeros(2).__setitem__, 0, m[0, 0] * 1j)
         z = np.zeros(2, complex)
         z.imag[0] = m[0, 0]
         assert vm.value(z).tolist() == [1j * vm.value(m)[0, 0], 0.0]
@@ -556,16 +509,6 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         other = np.zeros(2)
         seen, other[0] = other.view(int), m[0, 0]
         refuses(TypeError, "other numbers are made of the same bytes", lambda: seen + 1)
-
-
-def test_nothing_is_recorded_for_data():
-    with vm.nested() as tape:
-        z = np.zeros((100, 3))
-        for i in range(100):
-            z[i] = i
-        z = (z @ numpy.ones((3, 3)) + 1.0).cumsum(axis=0)
-        assert not tape
-        assert type(z) is Buffer
 
 
 def test_results_are_plain_arrays():
@@ -752,17 +695,11 @@ def test_patched_takes_packages_and_puts_everything_back(monkeypatch):
 
     refuses(RuntimeError, r"^stop$", stopped)
     assert package.np is inside.np is numpy
-    with (
-        pytest.raises(TypeError, match=r"^patched: a str is given, but must be a module!$"),
-        vm.numpy.patched("package"),
-    ):
-        pass
+    message = r"^patched: a str is given, but must be a module!$"
+    refuses(TypeError, message, vm.numpy.patched("package").__enter__)
     for module in (numpy, numpy.linalg, vm):
-        with (
-            pytest.raises(ValueError, match="but must be a module that uses NumPy"),
-            vm.numpy.patched(package, module),
-        ):
-            pass
+        block = vm.numpy.patched(package, module)
+        refuses(ValueError, "but must be a module that uses NumPy", block.__enter__)
     assert package.np is numpy
 
 

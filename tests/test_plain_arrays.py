@@ -50,22 +50,14 @@ def test_sums(shape):
 def test_ranges(x, inside):
     assert symbol.is_between(np.array(x), 1.0, 4.0) is inside
     assert symbol.is_between(np.array([x, x]), 1.0, 4.0) is inside
-    assert (
-        all(
-            symbol.is_between(number(each), 1.0, 4.0)
-            for each in x
-            for number in (float, np.float64)
-        )
-        is inside
-    )
+    numbers = [number(each) for each in x for number in (float, np.float64)]
+    assert all(symbol.is_between(each, 1.0, 4.0) for each in numbers) is inside
 
 
 def test_divisors():
     assert symbol.is_safe_divisor(np.array([-2.0, 3.0]))
-    assert not any(
-        symbol.is_safe_divisor(np.array([1.0, x]))
-        for x in (0.0, 1e-300, -1e300, math.inf, math.nan)
-    )
+    unsafe = (0.0, 1e-300, -1e300, math.inf, math.nan)
+    assert not any(symbol.is_safe_divisor(np.array([1.0, x])) for x in unsafe)
 
 
 def test_arrays_with_short_rows():
@@ -149,11 +141,8 @@ INDICES = [
     ("shape", "index"), INDICES, ids=[f"{shape} {i}" for i, (shape, _) in enumerate(INDICES)]
 )
 def test_scatter(shape, index):
-    index = (
-        index[:4]
-        if isinstance(index, np.ndarray) and index.dtype == bool and index.ndim == 1
-        else index
-    )
+    if isinstance(index, np.ndarray) and index.dtype == bool and index.ndim == 1:
+        index = index[:4]
     for order in "CF":
         start = np.array(RNG.normal(size=shape), order=order)
         c = RNG.normal(size=np.shape(start[index]))

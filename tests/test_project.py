@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+NOX = (ROOT / "noxfile.py").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
@@ -36,11 +37,7 @@ def test_the_same_pythons_are_supported_everywhere(file, pattern):
 
 
 def test_the_lowest_versions_are_those_of_the_project():
-    (stated,) = re.findall(
-        r"^LOWEST = \[(.*)\]$",
-        (ROOT / "noxfile.py").read_text(encoding="utf-8"),
-        flags=re.MULTILINE,
-    )
+    (stated,) = re.findall(r"^LOWEST = \[(.*)\]$", NOX, flags=re.MULTILINE)
     found = [each.replace(">=", "==") + ".*" for each in PROJECT["dependencies"]]
     assert found == re.findall(r'"(.*?)"', stated)
 
@@ -62,11 +59,7 @@ def test_worked_examples_run():
 
 def test_commands_of_contributing_name_what_is_there():
     text = CONTRIBUTING.read_text(encoding="utf-8")
-    sessions = re.findall(
-        r"^def (\w+)\(session",
-        (ROOT / "noxfile.py").read_text(encoding="utf-8"),
-        flags=re.MULTILINE,
-    )
+    sessions = re.findall(r"^def (\w+)\(session", NOX, flags=re.MULTILINE)
     named = re.findall(r"nox -s ([a-z. 0-9-]+?)(?: -- \w+)?`", text)
     assert named
     assert {each.partition("-")[0] for names in named for each in names.split()} <= {*sessions}
@@ -114,9 +107,10 @@ def is_text_without_encoding(node):
     return not any(isinstance(x, str) and re.fullmatch("[rwax+]*b[+]?", x) for x in modes)
 
 
-@pytest.mark.parametrize(
-    "folder", [".ci", "asv_benchmarks", "docs", "examples", "paper", "tests", "varmat"]
-)
+FOLDERS = [".ci", "asv_benchmarks", "docs", "examples", "paper", "tests", "varmat"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_files_of_text_name_their_encoding(folder):
     """That of the system is another one on Windows."""
     for path in (ROOT / folder).rglob("*.py"):
@@ -129,9 +123,8 @@ def test_files_of_text_name_their_encoding(folder):
 def test_the_paper_has_what_it_refers_to(tmp_path):
     """Its figures are drawn from the tables of the pages."""
     text = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
-    known = re.findall(
-        r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    sources = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")
+    known = re.findall(r"^@\w+\{(\w+),", sources, re.MULTILINE)
     assert {*re.findall(r"@(\w+)", text)} == {*known}
     assert len(known) == len({*known})
     pytest.importorskip("matplotlib")

@@ -2,8 +2,6 @@
 they refuse.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -11,7 +9,9 @@ import re
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from kinds import BASE, VARIABLES, VECTOR
+from recordings import agree
 
 import varmat as vm
 from varmat.programs.ir.program import RecordingError
@@ -39,13 +39,8 @@ REFUSALS = [
     (math.exp, PLAIN_NUMBER),
     (math.floor, PLAIN_NUMBER),
     (math.trunc, PLAIN_NUMBER),
-    (
-        hash,
-        (
-            r"cannot be hashed, because it can equal plain numbers; use varmat.value\(x\), or "
-            r"id\(x\)"
-        ),
-    ),
+    (hash, (r"cannot be hashed, because it can equal plain numbers; use varmat.value\(x\), or "
+    r"id\(x\)")),
     (lambda x: {1.0: 2.0}.get(x), "cannot be hashed"),
     (lambda x: [1, 2, 3][x], PLAIN_NUMBER),
     (lambda x: range(x), PLAIN_NUMBER),
@@ -61,15 +56,11 @@ REFUSALS = [
     (lambda x: x + np.array(["a", "b", "c"]), r"<U1, but must be real numbers"),
     (lambda x: x - None, r"must be real numbers|unsupported operand"),
     (lambda x: x + np.array(["2020-01-01"], "M8[D]"), r"datetime64\[D\], but must be real numbers"),
-    (
-        lambda x: vm.var(x),
-        r"var: the argument is a variable already; varmat.value\(x\) gives its values",
-    ),
-    (
-        lambda x: vm.matvar(x),
-        r"matvar: the argument is a variable already; varmat.to_matvar\(x\) converts it",
-    ),
-]
+    (lambda x: vm.var(x),
+     r"var: the argument is a variable already; varmat.value\(x\) gives its values"),
+    (lambda x: vm.matvar(x),
+     r"matvar: the argument is a variable already; varmat.to_matvar\(x\) converts it"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -104,55 +95,34 @@ def test_duck_array_attributes(kind):
         np.testing.assert_array_equal(
             vm.value(getattr(a, name)()), getattr(x, name)(), err_msg=name
         )
-    np.testing.assert_array_equal(vm.value(a.astype(float)), x)
+    equal(vm.value(a.astype(float)), x)
     assert a.astype(float, copy=False) is a
-    assert [vm.value(item) for item in a.flat] == list(x.flat)
     if x.size == 1:
         assert vm.value(a.item()) == x.item()
     else:
-        with pytest.raises(ValueError, match="size"):
-            a.item()
+        refuses(ValueError, "size", a.item)
     if x.ndim:
         assert vm.value(a.ravel()[:1].item()) == x.item(0)
         assert vm.value(a.item(1)) == x.item(1)
         assert vm.value(a.tolist()) == x.tolist()
     if x.ndim == 2:
-        np.testing.assert_array_equal(vm.value(a.mT), x.mT)
+        equal(vm.value(a.mT), x.mT)
         assert vm.value(a.item(1, 2)) == vm.value(a.item((1, 2))) == x[1, 2]
 
 
 # Method -> arguments. Each method is the NumPy function of the same name.
 METHODS = {
-    "sum": [(), (0,), (-1,)],
-    "prod": [(), (0,)],
-    "mean": [(), (1,)],
-    "var": [(), (0,)],
-    "std": [(), (0,)],
-    "min": [(), (0,)],
-    "max": [(), (1,)],
-    "cumsum": [(), (1,)],
-    "cumprod": [(), (0,)],
-    "argmax": [(), (0,)],
-    "argmin": [(), (1,)],
-    "argsort": [(), (0,)],
-    "any": [(), (0,)],
-    "all": [(), (1,)],
-    "clip": [(1.0, 2.0)],
-    "round": [(), (1,)],
-    "reshape": [((3, 2),), (3, 2), (-1,)],
-    "transpose": [(), (1, 0), ((1, 0),)],
-    "swapaxes": [(0, 1)],
-    "ravel": [(), ("F",)],
-    "flatten": [(), ("F",)],
-    "repeat": [(2,), (2, 0)],
-    "take": [([0, 2],), ([1], 0)],
-    "compress": [([True, False, True], 1)],
-    "diagonal": [(), (1,)],
-    "trace": [(), (1,)],
-    "squeeze": [()],
-    "dot": [(VECTOR,)],
+    "sum": [(), (0,), (-1,)],                       "prod": [(), (0,)],     "mean": [(), (1,)],
+    "var": [(), (0,)],      "std": [(), (0,)],      "min": [(), (0,)],      "max": [(), (1,)],
+    "cumsum": [(), (1,)],   "cumprod": [(), (0,)],  "argmax": [(), (0,)],   "argmin": [(), (1,)],
+    "argsort": [(), (0,)],  "any": [(), (0,)],      "all": [(), (1,)],      "clip": [(1.0, 2.0)],
+    "round": [(), (1,)],    "reshape": [((3, 2),), (3, 2), (-1,)],
+    "transpose": [(), (1, 0), ((1, 0),)],           "swapaxes": [(0, 1)],   "ravel": [(), ("F",)],
+    "flatten": [(), ("F",)],                        "repeat": [(2,), (2, 0)],
+    "take": [([0, 2],), ([1], 0)],                  "compress": [([True, False, True], 1)],
+    "diagonal": [(), (1,)], "trace": [(), (1,)],    "squeeze": [()],        "dot": [(VECTOR,)],
     "nonzero": [()],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -161,15 +131,14 @@ def test_methods_are_functions(name, kind):
     for args in METHODS[name]:
         a, x = VARIABLES[kind]()
         result, expected = getattr(a, name)(*args), getattr(x, name)(*args)
-        np.testing.assert_allclose(vm.value(result), expected, rtol=1e-14)
+        close(vm.value(result), expected, 1e-14)
 
 
 def test_methods_that_change_the_array():
     x = vm.var([3.0, 1.0, 2.0])
     y = x * 1.0
     y.sort(kind="stable")
-    (y[0] * 10 + y[1] * 100).grad()
-    assert x.adj.tolist() == [0.0, 10.0, 100.0]
+    assert (y[0] * 10 + y[1] * 100).grad(x).tolist() == [0.0, 10.0, 100.0]
     y.fill(2.5)
     np.sum(y).grad()
     assert vm.value(y).tolist() == [2.5] * 3
@@ -181,10 +150,8 @@ def test_methods_that_change_the_array():
     assert vm.value(y).tolist() == [[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]]
     y.partition(1)
     assert vm.value(y[:, 1]).tolist() == [2.0, 5.0]
-    with pytest.raises(
-        vm.DomainError, match=r"^sort: order is 'x', but must be None: variables have no fields!"
-    ):
-        y.sort(order="x")
+    message = r"^sort: order is 'x', but must be None: variables have no fields!"
+    refuses(vm.DomainError, message, y.sort, order="x")
 
 
 @pytest.mark.parametrize("kind", ["Var", "element", "scalar Dual", "ComplexVar"])
@@ -192,15 +159,8 @@ def test_scalars_take_the_indices_that_numpys_scalars_take(kind):
     a, x = VARIABLES[kind]() if kind in VARIABLES else (vm.var(1.0 + 2.0j), 1.0 + 2.0j)
     x = np.asarray(x)[()]
     for index in (
-        (),
-        Ellipsis,
-        None,
-        (None, None),
-        (Ellipsis, None),
-        (None, Ellipsis),
-        True,
-        False,
-    ):
+        (), Ellipsis, None, (None, None), (Ellipsis, None), (None, Ellipsis), True, False,
+    ):  # fmt: skip
         result, expected = a[index], x[index]
         np.testing.assert_array_equal(vm.value(result), expected, err_msg=str(index))
         assert type(result) is type(a) or expected.shape, index
@@ -210,8 +170,7 @@ def test_scalars_take_the_indices_that_numpys_scalars_take(kind):
             match=rf"^a scalar {type(a).__name__} has no elements; its index must consist of",
         ):
             a[index]
-    with pytest.raises(TypeError):
-        list(a)
+    refuses(TypeError, None, list, a)
     assert not np.iterable(a)
 
 
@@ -223,10 +182,7 @@ def test_new_axes_of_a_scalar_keep_the_derivative():
         return np.sum(total[None] * x) + np.sum(total[..., None, None] * np.outer(x, x)) * total[()]
 
     expect_ad(f, x)
-    for runner in ("numpy", "native"):
-        recorded = vm.recorded(f, runner=runner)
-        for at in (x, x + 1.0):
-            np.testing.assert_allclose(recorded(at)[1], vm.gradient(f, at), rtol=1e-14)
+    agree(f, (x,), (x + 1.0,), rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -242,9 +198,9 @@ def test_flat(kind):
     assert vm.value(next(a.flat)) == expected[0]
     assert vm.value(a.flat[0]) == expected[0]
     assert vm.value(a.flat[-1]) == expected[-1]
-    np.testing.assert_array_equal(vm.value(a.flat[:2]), x.flat[:2])
-    np.testing.assert_array_equal(vm.value(a.flat[[0, -1]]), x.flat[[0, -1]])
-    np.testing.assert_array_equal(vm.value(a.flat.copy()), x.ravel())
+    equal(vm.value(a.flat[:2]), x.flat[:2])
+    equal(vm.value(a.flat[[0, -1]]), x.flat[[0, -1]])
+    equal(vm.value(a.flat.copy()), x.ravel())
     assert a.flat.base is a
 
 
@@ -261,7 +217,7 @@ def test_assignments_by_flat(make):
 
     a = f(BASE, make)
     expected = f(BASE, np.array)
-    np.testing.assert_array_equal(vm.value(a), expected)
+    equal(vm.value(a), expected)
     a.flat = 2.5
     assert np.all(vm.value(a) == 2.5)
     expect_ad(lambda x: np.sum(f(x, np.copy) ** 2), BASE)
@@ -288,10 +244,8 @@ def test_lengths(kind):
     if np.ndim(x):
         assert len(a) == a.__len__() == type(a).__len__(a) == len(x)
     else:
-        with pytest.raises(TypeError):
-            len(a)
-        with pytest.raises(AttributeError):
-            a.__len__()
+        refuses(TypeError, None, len, a)
+        refuses(AttributeError, None, getattr, a, "__len__")
 
 
 @pytest.mark.parametrize("kind", list(VARIABLES))
@@ -307,19 +261,14 @@ def test_integers_of_variables_are_constants(kind):
 
 def test_integers_in_recordings():
     def f(x):
-        return np.sum(x * (3.0 * x).astype(int)) + np.sum(
-            np.where(np.floor(x).astype(bool), x**2, 5.0 * x)
-        )
+        whole = np.where(np.floor(x).astype(bool), x**2, 5.0 * x)
+        return np.sum(x * (3.0 * x).astype(int)) + np.sum(whole)
 
     x = np.array([0.3, -0.7, 1.9])
     expect_ad(f, x)
-    for runner in ("numpy", "native"):
-        recorded = vm.recorded(f, runner=runner)
-        for at in (x, x + 1.0, np.array([-2.5, 0.3, 0.3])):
-            for ours, theirs in zip(recorded(at), vm.value_and_grad(f)(at), strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-14)
-    with pytest.raises(RecordingError, match=r"recorded: the function looks"):
-        vm.recorded(lambda x: np.sum(x[x.astype(np.uint8)]))(x)
+    agree(f, (x,), (x + 1.0,), (np.array([-2.5, 0.3, 0.3]),), rtol=1e-14)
+    message = r"recorded: the function looks"
+    refuses(RecordingError, message, vm.recorded(lambda x: np.sum(x[x.astype(np.uint8)])), x)
 
 
 def test_scalars_in_python():
@@ -327,43 +276,29 @@ def test_scalars_in_python():
     assert v > 0
     assert bool(v)
     assert not vm.var(0.0)
-    assert repr(v) == "Var(1.5)"
-    assert str(v) == "Var(1.5)"
-    assert f"{v:.3f}" == "1.500"
-    assert f"{v}" == "Var(1.5)"
-    assert v.item() is not None
+    assert [repr(v), str(v), f"{v:.3f}", f"{v}"] == ["Var(1.5)", "Var(1.5)", "1.500", "Var(1.5)"]
     assert max(v, vm.var(2.0)).val == 2.0
     assert min(v, 1.0) == 1.0
     assert [x.val for x in sorted([vm.var(2.0), v, vm.var(-1.0)])] == [-1.0, 1.5, 2.0]
     assert round(v).val == round(v, 0).val == 2.0
     assert round(vm.var(1.26), 1).val == 1.3
     assert vm.var([1.5, 2.5, 3.5])[1] in [vm.var(2.5)]
-    for scalar in (v, vm.Dual(1.0, 1.0)):
-        with pytest.raises(TypeError):
-            len(scalar)
-        with pytest.raises(TypeError):
-            iter(scalar)
+    for use in (len, iter):
+        refuses(TypeError, None, use, v)
+        refuses(TypeError, None, use, vm.Dual(1.0, 1.0))
 
 
 def test_arrays_in_python():
     x = vm.var([[1.0, 2.0], [3.0, 4.0]])
-    assert len(x) == 2
-    assert 3.0 in x
-    assert 5.0 not in x
-    assert [row.shape for row in x] == [(2,), (2,)]
     first, second = x
-    assert sum(x).shape == (2,)
-    (sum(first * second) + max(x[0]) * 10).grad()
-    assert x.adj.tolist() == [[3.0, 14.0], [1.0, 2.0]]
+    assert sum(x).shape == round(x, 1)[0].shape == (2,)
+    assert (sum(first * second) + max(x[0]) * 10).grad(x).tolist() == [[3.0, 14.0], [1.0, 2.0]]
     assert repr(x) == "VarMat([[1., 2.],\n        [3., 4.]])"
     assert f"{x[0]}" == "VarMat([1., 2.])"
     assert [item.val for item in sorted(vm.var([3.0, 1.0]))] == [1.0, 3.0]
     assert bool(vm.var([2.0]))
-    with pytest.raises(ValueError, match="ambiguous"):
-        bool(x)
-    with pytest.raises(TypeError):
-        f"{x:.3f}"
-    assert round(x, 1).shape == (2, 2)
+    refuses(ValueError, "ambiguous", bool, x)
+    refuses(TypeError, None, format, x, ".3f")
 
 
 @pytest.mark.parametrize("kind", ["VarMat", "View", "Dual"])
@@ -374,7 +309,7 @@ def test_containers_iterate(kind):
     assert 0.7 in a
     assert 7.0 not in a
     first, second = a
-    np.testing.assert_array_equal(vm.value(first * second), x[0] * x[1])
+    equal(vm.value(first * second), x[0] * x[1])
 
 
 @pytest.mark.parametrize("kind", ["Var", "VarMat", "View", "Dual"])
@@ -383,9 +318,9 @@ def test_copies_keep_the_derivative(kind, duplicate):
     a, x = VARIABLES[kind]()
     b = duplicate(a)
     assert b is not a
-    np.testing.assert_array_equal(vm.value(b), x)
+    equal(vm.value(b), x)
     if kind == "Dual":
-        np.testing.assert_array_equal(b.tan, a.tan)
+        equal(b.tan, a.tan)
     else:
         np.sum(b * b).grad()
         np.testing.assert_allclose(a.adj, 2 * np.asarray(x))
@@ -394,15 +329,11 @@ def test_copies_keep_the_derivative(kind, duplicate):
 def test_divmod_agrees_with_its_parts():
     x = vm.var(VECTOR)
     quotient, remainder = divmod(x, 0.6)
-    expected = divmod(VECTOR, 0.6)
-    np.testing.assert_allclose(vm.value(quotient), expected[0])
-    np.testing.assert_allclose(vm.value(remainder), expected[1])
-    np.sum(remainder).grad()
-    assert x.adj.tolist() == [1.0, 1.0, 1.0]
-    q, r = divmod(vm.var(7.5), vm.var(2.0))
-    assert (q.val, r.val) == (3.0, 1.5)
-    q, r = divmod(7.5, vm.var(2.0))
-    assert (q.val, r.val) == (3.0, 1.5)
+    close([vm.value(quotient), vm.value(remainder)], list(divmod(VECTOR, 0.6)), 1e-7)
+    assert np.sum(remainder).grad(x).tolist() == [1.0, 1.0, 1.0]
+    for dividend in (vm.var(7.5), 7.5):
+        q, r = divmod(dividend, vm.var(2.0))
+        assert (q.val, r.val) == (3.0, 1.5)
 
 
 def test_xarray_holds_variables():
@@ -419,17 +350,8 @@ def test_xarray_holds_variables():
     result = np.exp(0.1 * total) * mixed
     np.sum(result.data).grad()
     scale, means = np.exp(0.3 * BASE.sum(1)), BASE[:, 1:].mean(1) / 4
-    np.testing.assert_allclose(vm.value(result.data), scale * means, rtol=1e-14)
+    close(vm.value(result.data), scale * means, 1e-14)
     expected = (0.3 * scale * means)[:, None] + (scale / 8)[:, None] * [0.0, 1.0, 1.0]
-    np.testing.assert_allclose(x.adj, expected, rtol=1e-13)
-    np.testing.assert_array_equal(vm.value(array.sel(row=20).data), BASE[1])
+    close(x.adj, expected, 1e-13)
+    equal(vm.value(array.sel(row=20).data), BASE[1])
     assert "VarMat" in repr(array)
-
-
-def test_values_are_read_only():
-    x = vm.var(VECTOR)
-    with pytest.raises(ValueError, match="read-only"):
-        x.val[0] = 1.0
-    value = vm.value(x)
-    value[0] = 100.0
-    assert x.val[0] == VECTOR[0]

@@ -1,16 +1,16 @@
 """Errors: their texts, and what happens when one is raised."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
 import pytest
+from comparing import refuses
 from kinds import KINDS, PLAIN
 from recordings import in_threads
 
 import varmat as vm
 from varmat.core import errors
+from varmat.core.elementwise import ROWS
 
 VECTOR, SHORT, MATRIX, SQUARE = (
     np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]), np.full((2, 3), 0.5), np.eye(3),
@@ -25,17 +25,12 @@ def test_refusals_are_pickled():
 @pytest.mark.parametrize("kind", ["VarMat", "MatVar", "Dual"])
 def test_operands_that_do_not_broadcast(kind):
     x, y = KINDS[kind](PLAIN), KINDS[kind](SHORT)
-    for f, name in (
-        (lambda x, y: x * y, "multiply"),
-        (np.arctan2, "arctan2"),
-        (vm.lchoose, "lchoose"),
-    ):
+    for f in (ROWS["multiply"], np.arctan2, vm.lchoose):
+        message = r": operands have shapes \(2, 3\) and \(2,\), but must broadcast!$"
         for a, b in ((x, y), (x, SHORT), (PLAIN, y)):
-            with pytest.raises(
-                vm.ShapeError,
-                match=rf"^{name}: operands have shapes \(2, 3\) and \(2,\), but must broadcast!$",
-            ):
-                f(a, b)
+            refuses(vm.ShapeError, f"^{getattr(f, 'name', f.__name__)}{message}", f, a, b)
+    message = r"^fma: operands have shapes \(2, 3\) and \(2,\) and \(\), but must broadcast!$"
+    refuses(vm.ShapeError, message, vm.fma, x, SHORT, 1.0)
 
 
 def test_a_thread_counts_its_own_refusals():

@@ -1,11 +1,7 @@
 """The operators of variables: each calls the operation that the table names."""
 
-from __future__ import annotations
-
-import operator
-
 import numpy as np
-import pytest
+from comparing import equal
 
 import varmat as vm
 from varmat.core import dispatch
@@ -17,20 +13,6 @@ BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
     "floordiv": np.floor_divide, "mod": np.remainder, "matmul": np.matmul,
 }  # fmt: skip
-
-
-def makers() -> list[object]:
-    x = np.array([1.5, 2.0])
-    return [vm.var(x), vm.var(np.array([0.5, *x]))[1:], vm.Dual(x, np.ones(2)), vm.matvar(x)]
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_an_operator_is_the_function_of_numpy(name):
-    y = np.array([2.0, 0.75])
-    for x in makers():
-        for a, b in ((x, y), (y, x)):
-            result = vm.value(getattr(operator, name)(a, b))
-            np.testing.assert_allclose(result, BINARY[name](vm.value(a), vm.value(b)), rtol=1e-15)
 
 
 def test_every_operator_has_an_answer():
@@ -50,17 +32,16 @@ def test_a_user_makes_an_operator():
     try:
         x = vm.var(np.array([1.0, 3.0]))
         y = x << 2.0
-        np.testing.assert_array_equal(vm.value(y), [4.0, 12.0])
-        np.sum(y).grad()
-        np.testing.assert_array_equal(x.adj, [4.0, 4.0])
+        equal(vm.value(y), [4.0, 12.0])
+        equal(np.sum(y).grad(x), [4.0, 4.0])
         y <<= 1.0
-        np.testing.assert_array_equal(vm.value(y), [8.0, 24.0])
+        equal(vm.value(y), [8.0, 24.0])
         # Another row of the name, or of the name of an operator, answers for none.
         for name in ("shifted_left", "add"):
             vm.elementwise(name, np.frompyfunc(lambda x, y: x, 2, 1), "g", "0.0 * g")
-        np.testing.assert_array_equal(vm.value(3.0 << x), [6.0, 24.0])
-        np.testing.assert_array_equal(vm.value(3.0 + vm.var(np.ones(2))), [4.0, 4.0])
-        np.testing.assert_array_equal(vm.value(np.ones(2) + vm.matvar(np.ones(2))), [2.0, 2.0])
+        equal(vm.value(3.0 << x), [6.0, 24.0])
+        equal(vm.value(3.0 + vm.var(np.ones(2))), [4.0, 4.0])
+        equal(vm.value(np.ones(2) + vm.matvar(np.ones(2))), [2.0, 2.0])
     finally:
         for kind in (*VARIABLES, vm.Dual, InPlaceOperators, ReflectedOperators):
             for name in {"__lshift__", "__rlshift__", "__ilshift__"} & vars(kind).keys():

@@ -9,25 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psutil
 import pytest
+from comparing import equal, refuses
 
 import varmat as vm
-from core.tapes import fresh_tape  # noqa: F401 - a fixture
+from core.tapes import fresh_tape, state  # noqa: F401 - a fixture
 from varmat.core.arena import LARGE
-from varmat.core.tape import current_tape, open_scope
+from varmat.core.tape import close_scope, current_tape, open_scope
 
 SIZES = [3, LARGE + 5]
-
-
-def state():
-    tape = current_tape()
-    return (
-        len(tape),
-        len(tape.leaves),
-        len(tape.kept),
-        len(tape.assignments),
-        len(tape.arena._used),
-        tape.arena._offset,
-    )
 
 
 def test_entries_are_data():
@@ -49,7 +38,7 @@ def test_nested_scope_differentiates_only_itself_and_recovers(n):
         z = vm.var(np.full(n, 3.0))
         np.sum(z * z * x).grad()
         assert np.all(z.adj == 6.0)
-    assert state()[:4] == before[:4]
+    assert state()[:3] == before[:3]
     y.grad()
     assert np.all(x.adj == 2.0)
 
@@ -75,42 +64,6 @@ def test_a_pass_in_a_scope_forgets_what_earlier_ones_left_outside():
             assert (a * b * b).grad([a, b]) == [9.0, 12.0]
 
 
-def test_an_interrupt_while_a_scope_opens_leaves_the_one_around_it():
-    """The interrupt comes at every line of `open_scope` in turn, as a signal handler may raise at
-    any of them.
-    """
-
-    def interrupt_at(count):
-        def trace(frame, event, arg):
-            nonlocal count
-            if frame.f_code is not open_scope.__code__:
-                return None
-            if event == "line":
-                count -= 1
-                if count < 0:
-                    raise KeyboardInterrupt
-            return trace
-
-        return trace
-
-    interrupted = 0
-    for line in range(20):
-        with vm.nested():
-            x = vm.var([1.0, 2.0])
-            y = x * x
-            tracing = sys.gettrace()
-            try:
-                sys.settrace(interrupt_at(line))
-                vm.gradient(np.sin, 1.0)
-            except KeyboardInterrupt:
-                interrupted += 1
-            finally:
-                sys.settrace(tracing)
-            np.sum(y * 2.0).grad()
-            assert x.adj.tolist() == [4.0, 8.0], line
-    assert interrupted >= 5
-
-
 def test_more_scopes_than_functions_can_call_each_other():
     """Waiting generators leave their scopes open, so open scopes can outnumber the stack frames."""
 
@@ -125,8 +78,7 @@ def test_more_scopes_than_functions_can_call_each_other():
     assert len(current_tape().chain()) == depth + 1
     while generators:
         generators.pop().close()
-    (x * x).grad()
-    assert x.adj == 4.0
+    assert (x * x).grad(x) == 4.0
 
 
 def test_three_scopes_deep_with_an_exception_out_of_the_innermost():
@@ -136,33 +88,26 @@ def test_three_scopes_deep_with_an_exception_out_of_the_innermost():
         with vm.nested():
             z = vm.var(5.0)
             made = []
-            with pytest.raises(KeyError, match="out"):
-                fail_in_a_scope(made, z * y * x)
+            refuses(KeyError, "out", fail_in_a_scope, made, z * y * x)
             (w,) = made
             (z * y * x).grad()
             assert (z.adj, y.adj, x.adj) == (6.0, 10.0, 15.0)
-        (y * y).grad()
-        assert y.adj == 6.0
-    (x * x).grad()
-    assert x.adj == 4.0
+        assert (y * y).grad(y) == 6.0
+    assert (x * x).grad(x) == 4.0
     for stale in (y, z, w):
         with pytest.raises(vm.TapeError, match="stale"):
             stale * x
 
 
 def test_an_outer_scope_closes_those_left_open_inside():
-    from varmat.core.tape import close_scope, open_scope
-
     base = current_tape()
     outer, inner = open_scope(), open_scope()
     v = vm.var(1.0)
     close_scope(outer)
     assert current_tape() is base
-    with pytest.raises(vm.TapeError, match="stale"):
-        v + 1.0
+    refuses(vm.TapeError, "stale", lambda: v + 1.0)
     for scope in (inner, outer):
-        with pytest.raises(vm.TapeError, match="closed before"):
-            close_scope(scope)
+        refuses(vm.TapeError, "closed before", close_scope, scope)
 
 
 def interrupted(job, n):
@@ -198,15 +143,12 @@ def in_a_scope():
         (vm.var(2.0) * 3.0).grad()
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        lambda: vm.value_and_grad(lambda x: np.sum(x * x))(np.ones(3)),
-        lambda: vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.ones(3)}),
-        lambda: vm.hessian(lambda x: x[0] ** 2 * x[1], np.ones(2)),
-        in_a_scope,
-    ],
-)
+@pytest.mark.parametrize("job", [
+    lambda: vm.value_and_grad(lambda x: np.sum(x * x))(np.ones(3)),
+    lambda: vm.gradient(lambda p: p["a"] * np.sum(p["b"]), {"a": 2.0, "b": np.ones(3)}),
+    lambda: vm.hessian(lambda x: x[0] ** 2 * x[1], np.ones(2)),
+    in_a_scope,
+])  # fmt: skip
 def test_an_interrupt_at_any_place_leaves_the_thread_as_it_was(job):
     base = current_tape()
     job()
@@ -246,8 +188,8 @@ def test_an_interrupt_of_a_reverse_pass_leaves_assignments_as_they_were():
         n = 1
         while interrupted(job, n):
             np.seterr(**errors)
-            np.testing.assert_array_equal(y.val, values)
-            np.testing.assert_array_equal(result(), want)
+            equal(y.val, values)
+            equal(result(), want)
             n += 1
         assert n > 50
 
@@ -264,51 +206,32 @@ def test_a_scope_closed_out_of_turn_inside_a_gradient_leaves_the_collector_on():
         suspended.close()
         return x * 2.0
 
-    with pytest.raises(vm.TapeError, match="closed before"):
-        vm.gradient(f, 1.0)
+    refuses(vm.TapeError, "closed before", vm.gradient, f, 1.0)
     assert gc.isenabled()
     assert vm.gradient(lambda x: x * 2.0, 1.0) == 2.0
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda x: x + 1.0,
-        lambda x: 1.0 - x,
-        lambda x: x * np.ones(3),
-        lambda x: np.ones(3) * x,
-        lambda x: np.exp(x),
-        lambda x: np.sum(x),
-        lambda x: x[0],
-        lambda x: x[[0, 1]],
-        lambda x: x[1:] + 1.0,
-        lambda x: x.__setitem__(0, 1.0),
-        lambda x: vm.to_matvar(x),
-        lambda x: x.reshape(3, 1) + 1.0,
-    ],
-)
+@pytest.mark.parametrize("use", [
+    lambda x: x + 1.0, lambda x: 1.0 - x, lambda x: x * np.ones(3), lambda x: np.ones(3) * x,
+    np.exp, np.sum, lambda x: x[0], lambda x: x[[0, 1]], lambda x: x[1:] + 1.0, vm.to_matvar,
+    lambda x: x.__setitem__(0, 1.0), lambda x: x.reshape(3, 1) + 1.0,
+])  # fmt: skip
 def test_stale_variables_raise(use):
     with vm.nested():
         x = vm.var([1.0, 2.0, 3.0])
     before = state()
-    with pytest.raises(vm.TapeError, match="this variable is stale: its tape has been recovered"):
-        use(x)
+    message = "this variable is stale: its tape has been recovered"
+    refuses(vm.TapeError, message, use, x)
     assert state() == before
 
 
-def test_stale_scalars_raise_on_grad():
+def test_what_was_made_of_stale_variables_is_stale():
     with vm.nested():
         y = vm.var(1.0) * 2.0
-    with pytest.raises(vm.TapeError, match="stale"):
-        y.grad()
-
-
-def test_a_stale_view_is_stale():
-    x = vm.var([1.0, 2.0, 3.0])
-    view = x[1:]
+    refuses(vm.TapeError, "stale", y.grad)
+    view = vm.var([1.0, 2.0, 3.0])[1:]
     vm.recover_memory()
-    with pytest.raises(vm.TapeError, match="stale"):
-        view * 2.0
+    refuses(vm.TapeError, "stale", np.multiply, view, 2.0)
 
 
 def test_recover_memory_is_refused_in_a_nested_scope():
@@ -316,20 +239,17 @@ def test_recover_memory_is_refused_in_a_nested_scope():
         vm.recover_memory()
 
 
-def test_variables_of_two_threads_do_not_meet():
+@pytest.mark.parametrize("use", [
+    np.multiply, lambda x, y: y * x, np.matmul, lambda x, y: np.concatenate([x, y]),
+    lambda x, y: vm.fma(x, y, 3.0), lambda x, y: vm.fma(3.0, y, x),
+])  # fmt: skip
+def test_variables_of_two_threads_do_not_meet(use):
     x = vm.var([1.0, 2.0])
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(lambda: vm.var([1.0, 2.0])).result()
-    for use in (
-        lambda: x * other,
-        lambda: other * x,
-        lambda: np.matmul(x, other),
-        lambda: np.concatenate([x, other]),
-    ):
-        before = state()
-        with pytest.raises(vm.TapeError, match="one operation uses variables from two threads"):
-            use()
-        assert state() == before
+        other = pool.submit(vm.var, [1.0, 2.0]).result()
+    before = state()
+    refuses(vm.TapeError, "one operation uses variables from two threads", use, x, other)
+    assert state() == before
 
 
 def test_only_its_own_thread_differentiates_a_variable():
@@ -342,25 +262,19 @@ def test_only_its_own_thread_differentiates_a_variable():
         barrier.wait()
         with vm.nested():
             own = vm.var(float(i))
+            message = r"^grad: the variable belongs to another thread"
             for each in (y, np.sum(x * float(i))):  # also a result computed in this thread
-                with pytest.raises(
-                    vm.TapeError, match=r"^grad: the variable belongs to another thread"
-                ):
-                    each.grad()
-            with pytest.raises(
-                vm.TapeError, match=r"^grad: the variable belongs to another thread"
-            ):
-                vm.grad(y)
+                refuses(vm.TapeError, message, each.grad)
+            refuses(vm.TapeError, message, vm.grad, y)
             return (own * own).grad(own)
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [2.0 * i for i in range(8)]
-    np.testing.assert_array_equal(x.adj, [2.0, 4.0])  # no other thread has added to it
+    equal(x.adj, [2.0, 4.0])  # no other thread has added to it
     with vm.nested():
         np.sum(3.0 * x).grad()  # a reverse pass from inside, through a variable of the outer scope
-        np.testing.assert_array_equal(x.adj, [3.0, 3.0])
-        y.grad()
-        np.testing.assert_array_equal(x.adj, [2.0, 4.0])
+        equal(x.adj, [3.0, 3.0])
+        equal(y.grad(x), [2.0, 4.0])
 
 
 def test_variables_of_one_new_thread_meet():
@@ -374,12 +288,8 @@ def test_variables_of_one_new_thread_meet():
 
 
 def test_grad_of_an_array_is_refused():
-    x = vm.var([1.0, 2.0])
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it",
-    ):
-        (x * x).grad()
+    message = r"grad: only a scalar has a gradient, this variable has shape \(2,\); sum it"
+    refuses(vm.ShapeError, message, (vm.var([1.0, 2.0]) * 2.0).grad)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -400,11 +310,12 @@ def test_every_reverse_pass_starts_from_zero(n):
 
 def test_grad_returns_copies_of_the_adjoints_asked_for():
     x, c = vm.var([1.0, 2.0]), vm.var(3.0)
-    gx, gc_ = np.sum(x * c).grad([x, c])
-    assert gx.tolist() == [3.0, 3.0]
-    assert gc_ == 3.0
+    y = np.sum(x * x) * c
+    gx, gc_ = y.grad([x, c])
+    assert (gx.tolist(), gc_) == ([6.0, 12.0], 5.0)
     x.adj[:] = 0.0
-    assert gx.tolist() == [3.0, 3.0]
+    assert gx.tolist() == [6.0, 12.0]
+    assert (y.grad(x).tolist(), y.grad(x[1:]).tolist(), y.grad(c)) == ([6.0, 12.0], [12.0], 5.0)
 
 
 def test_set_zero_all_adjoints():
@@ -424,8 +335,7 @@ def test_unused_results_are_not_differentiated():
     x = vm.var([0.0, 1.0])
     with np.errstate(divide="ignore"):
         np.log(x)  # the derivative at zero is infinite, but unused
-    np.sum(x * 2.0).grad()
-    assert x.adj.tolist() == [2.0, 2.0]
+    assert np.sum(x * 2.0).grad(x).tolist() == [2.0, 2.0]
 
 
 def test_keep_alive_keeps_until_recovery():
@@ -445,58 +355,27 @@ def test_keep_alive_keeps_until_recovery():
     assert Thing.alive == 0
 
 
-MODELS = [
-    lambda x: np.sum(np.exp(x) * x),
-    lambda x: np.sum(x[1:] * x[:-1]) / np.sum(x * x),
-    lambda x: np.sum(np.sin(x) ** 2 + x[0]),
-    lambda x: np.log(np.sum(np.exp(x - 1.0))) * x[2],
-]
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_eight_threads_give_the_serial_answers(n):
-    points = [np.linspace(0.1, 1.0 + i, n) for i in range(8)]
-    jobs = [(MODELS[i % 4], points[i]) for i in range(8)]
-    serial = [vm.value_and_grad(f)(x) for f, x in jobs]
-    barrier = threading.Barrier(8)
-
-    def work(i):
-        f, x = jobs[i]
-        barrier.wait()
-        results = [vm.value_and_grad(f)(x) for _ in range(30)]
-        tape = current_tape()
-        return results, len(tape), len(tape.arena._used), tape.arena._offset
-
-    with ThreadPoolExecutor(8) as pool:
-        for i, (results, *rest) in enumerate(pool.map(work, range(8))):
-            assert rest == [0, 0, 0]
-            for value, gradient in results:
-                assert value == serial[i][0]
-                np.testing.assert_array_equal(gradient, serial[i][1])
-
-
-def test_ten_thousand_gradients_leave_memory_flat():
+def test_many_gradients_leave_memory_flat():
     process = psutil.Process(os.getpid())
     small, large = np.linspace(0.1, 1.0, 10), np.linspace(0.1, 1.0, LARGE + 1)
 
     def some(count, x):
-        f = vm.value_and_grad(MODELS[1])
+        f = vm.value_and_grad(lambda x: np.sum(x[1:] * x[:-1]) / np.sum(x * x))
         for _ in range(count):
             f(x)
 
-    some(10_000, small)
-    some(300, large)
+    some(1_000, small)
+    some(30, large)
     gc.collect()
     before = process.memory_info().rss
     some(10_000, small)
     some(300, large)
     gc.collect()
     assert process.memory_info().rss - before < 2**20
-    assert state()[:4] == (0, 0, 0, 0)
 
 
 def test_a_long_tape():
-    n = 1_000_000
+    n = 200_000
     x = vm.var(1.0)
     y = x
     for _ in range(n // 2):
@@ -505,12 +384,3 @@ def test_a_long_tape():
     y.grad()
     expected = 1.000001 ** (n // 2) + ((1.000001 ** (n // 2)) - 1) / 0.000001
     assert x.adj == pytest.approx(expected, rel=1e-9)
-
-
-def test_grad_of_one_variable_is_its_adjoint():
-    with vm.nested():
-        x, c = vm.var([1.0, 2.0]), vm.var(3.0)
-        y = np.sum(x * x) * c
-        np.testing.assert_array_equal(y.grad(x), [6.0, 12.0])
-        np.testing.assert_array_equal(y.grad(x[1:]), [12.0])
-        assert y.grad(c) == 5.0

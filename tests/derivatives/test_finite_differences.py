@@ -45,8 +45,7 @@ def test_structures_and_scale():
 def test_refusals():
     with pytest.raises(TypeError, match=r"^finite_diff_gradient: the result is None"):
         finite_diff_gradient(lambda x: None, 1.0)
-    with pytest.raises(TypeError, match=r"^finite_diff_hessian: x has dtype complex128"):
-        finite_diff_hessian(f, 1j)
+    refuses(TypeError, r"^finite_diff_hessian: x has dtype complex128", finite_diff_hessian, f, 1j)
     for functional in (finite_diff_gradient, finite_diff_hessian):
         message = rf"^{functional.__name__}: the result has shape \(1,\), but must be a scalar"
         refuses(vm.ShapeError, message, functional, lambda x: x[:1], np.ones(2))

@@ -4,11 +4,10 @@ values of variables.
 
 import numpy as np
 import pytest
-from comparing import close, refuses
+from comparing import close, near, refuses
 from recordings import EVERY_RUNNER, agree_everywhere
 
 import varmat as vm
-from varmat.derivatives.structure import leaves_of
 
 Q = np.array([0.3, -0.8, 1.2])
 DIRECTION = np.array([0.5, 2.0, -1.0])
@@ -92,11 +91,6 @@ CASES = {
 CALLED = {"norm of what is huge", "det", "unit vector"}
 
 
-def agree(made, true, rtol):
-    for x, y in zip(leaves_of(made), leaves_of(true), strict=True):
-        close(x, y, rtol, rtol * np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
-
-
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
 @pytest.mark.parametrize("name", CASES)
 def test_recordings_hold_at_other_points(name, runner):
@@ -110,8 +104,8 @@ def test_recordings_hold_at_other_points(name, runner):
     product = vm.recorded(vm.hessian_times_vector(counted), runner=runner)
     forward = vm.recorded(vm.jvp(counted), runner=runner)
     for point in (Q, *others):
-        agree(product(point, DIRECTION), vm.hessian_times_vector(f, point, DIRECTION), 1e-9)
-        agree(forward((point,), (DIRECTION,)), vm.jvp(f, (point,), (DIRECTION,)), 1e-11)
+        near(product(point, DIRECTION), vm.hessian_times_vector(f, point, DIRECTION), 1e-9)
+        near(forward((point,), (DIRECTION,)), vm.jvp(f, (point,), (DIRECTION,)), 1e-11)
     assert (len(calls) > 2) if name in CALLED else (len(calls) == 2)
 
 
@@ -168,8 +162,8 @@ def test_tangent_rules_of_users_are_called_at_every_run(name, runner):
     hessian = vm.recorded(vm.hessian(f), runner=runner)
     forward = vm.recorded(vm.jvp(f), runner=runner)
     for point in (Q, NEAR, -3.0 * Q):
-        agree(hessian(point), vm.hessian(f, point), 1e-12)
-        agree(forward((point,), (DIRECTION,)), vm.jvp(f, (point,), (DIRECTION,)), 1e-12)
+        near(hessian(point), vm.hessian(f, point), 1e-12)
+        near(forward((point,), (DIRECTION,)), vm.jvp(f, (point,), (DIRECTION,)), 1e-12)
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
@@ -179,7 +173,7 @@ def test_jacobians_of_many_outputs_use_tangent_rules_that_look_at_values(runner)
 
     jacobian = vm.recorded(vm.jacobian(f), runner=runner)
     for point in (Q, -3.0 * Q):
-        agree(jacobian(point), vm.jacobian(f, point), 1e-12)
+        near(jacobian(point), vm.jacobian(f, point), 1e-12)
 
 
 def test_a_rule_that_is_missing_is_missed():
@@ -241,9 +235,7 @@ def test_a_result_that_is_a_whole_number_ends_the_run_where_it_changes():
 
     recorded = vm.recorded(f)
     for x in (np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 0.0]), np.array([0.5, 1.0, 2.0])):
-        expected = vm.value_and_grad(f)(x)
-        close(recorded(x)[0], expected[0], 1e-12)
-        close(recorded(x)[1], expected[1], 1e-9, 1e-12)
+        near(recorded(x), vm.value_and_grad(f)(x), 1e-11)
 
 
 def test_variables_in_a_function_that_numpy_calls_are_not_lost():

@@ -3,11 +3,9 @@ function, in each place, has the values and gradients of an evaluation without a
 calls no Python.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from comparing import close
+from comparing import close, near
 from random_functions import random_function
 from scipy.special import digamma, polygamma
 
@@ -249,21 +247,18 @@ def quartic(x):
     return np.sum(x**4) + x[0] * x[1] * x[2]
 
 
-def test_closed_forms():
+@pytest.mark.parametrize(("f", "value", "gradient"), [
+    (lambda c: vm.hessp(quartic)(c, V)[0],
+     12.0 * POINT[0] ** 2 + V[1] * POINT[2] + V[2] * POINT[1], [24.0 * POINT[0], V[2], V[1]]),
+    (lambda c: np.trace(vm.hessian(quartic, c)), 12.0 * np.sum(POINT**2), 24.0 * POINT),
+    (lambda c: vm.grad(lambda x: np.sum(vm.lgamma(x + 2.0)))(c) @ V, digamma(POINT + 2.0) @ V,
+     polygamma(1, POINT + 2.0) * V),
+])  # fmt: skip
+def test_closed_forms(f, value, gradient):
     """The Hessian has 12 x_i^2 on its diagonal, and x_k beside it."""
-    recorded = vm.recorded(lambda c: vm.hessp(quartic)(c, V)[0])
-    value, gradient = recorded(POINT)
-    close(value, 12.0 * POINT[0] ** 2 + V[1] * POINT[2] + V[2] * POINT[1], 1e-15)
-    close(gradient, np.array([24.0 * POINT[0], V[2], V[1]]), 1e-15)
+    recorded = vm.recorded(f)
+    close(recorded(POINT), (value, np.array(gradient)), 1e-14)
     assert not recorded.program.python_steps()
-    recorded = vm.recorded(lambda c: np.trace(vm.hessian(quartic, c)))
-    value, gradient = recorded(POINT)
-    close(value, 12.0 * np.sum(POINT**2), 1e-15)
-    close(gradient, 24.0 * POINT, 1e-15)
-    recorded = vm.recorded(lambda c: vm.grad(lambda x: np.sum(vm.lgamma(x + 2.0)))(c) @ V)
-    value, gradient = recorded(POINT)
-    close(value, digamma(POINT + 2.0) @ V, 1e-14)
-    close(gradient, polygamma(1, POINT + 2.0) * V, 1e-14)
 
 
 # --- runners, loops, JAX ---
@@ -279,11 +274,8 @@ def test_native_code(functional):
 
     recorded = vm.recorded(h)
     points = np.stack([POINT, OTHER, POINT + 0.1])
-    values, gradients = recorded.map(points)
-    for x, value, gradient in zip(points, values, gradients, strict=True):
-        expected = vm.value_and_grad(h)(x)
-        close(value, expected[0], 1e-10)
-        close(gradient, expected[1], 1e-9, 1e-10)
+    found = zip(*recorded.map(points), strict=True)
+    near([*found], [vm.value_and_grad(h)(x) for x in points], 1e-10)
     assert not recorded.program.python_steps()
 
 
@@ -302,16 +294,15 @@ def test_hessians_and_jacobians_are_loops(functional):
     assert lengths[1] < lengths[0] + 9
 
 
-def test_in_jax():
+@pytest.mark.parametrize("functional", ["hessian", "jacobian of grad"])
+def test_in_jax(functional):
     jax = pytest.importorskip("jax")
-    for functional in ("grad", "hessian", "jacobian of grad"):
-        g = FUNCTIONALS[functional]
-        recorded = vm.recorded(lambda c, g=g: g(FUNCTIONS["elementwise"], c))
-        value, gradient = recorded(POINT)
-        with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
-            found = jax.jit(recorded.program.to_jax())(POINT)
-        close(np.asarray(found[0]), value, 1e-12)
-        close(np.asarray(found[1]), gradient, 1e-12)
+    recorded = vm.recorded(lambda c: FUNCTIONALS[functional](FUNCTIONS["elementwise"], c))
+    value, gradient = recorded(POINT)
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
+        found = jax.jit(recorded.program.to_jax())(POINT)
+    close(np.asarray(found[0]), value, 1e-12)
+    close(np.asarray(found[1]), gradient, 1e-12)
 
 
 def test_rows_of_a_program():
@@ -370,18 +361,15 @@ def test_a_rule_that_uses_what_it_saved_is_called_again():
     lambda x: np.median(x) ** 2, lambda x: np.sum(np.sort(x) ** 2 * V),
     lambda x: np.quantile(x, 0.3) ** 2, lambda x: np.interp(x[0], np.arange(3.0), x**2),
 ])  # fmt: skip
-def test_functions_that_look_at_values_are_called(f):
-    for functional in SOME_FUNCTIONALS:
+@pytest.mark.parametrize("functional", SOME_FUNCTIONALS)
+def test_functions_that_look_at_values_are_called(f, functional):
+    def h(c):
+        return FUNCTIONALS[functional](f, c)
 
-        def h(c, g=FUNCTIONALS[functional]):
-            return g(f, c)
-
-        recorded = vm.recorded(h, runner="numpy")
-        for x in (POINT, OTHER, np.array([1.2, 0.9, 0.1])):
-            value, gradient = vm.value_and_grad(h)(x)
-            close(recorded(x)[0], value, 1e-13)
-            close(recorded(x)[1], gradient, 1e-12, 1e-13)
-        assert recorded.program.python_steps()
+    recorded = vm.recorded(h, runner="numpy")
+    for x in (POINT, OTHER, np.array([1.2, 0.9, 0.1])):
+        near(recorded(x), vm.value_and_grad(h)(x))
+    assert recorded.program.python_steps()
 
 
 # --- arguments ---
@@ -410,10 +398,8 @@ def test_data_and_structures():
     rows = np.stack([POINT, OTHER, V])
     recorded = vm.recorded(h, runner="numpy")
     values, gradients = recorded.map(POINT, rows, in_axes=(None, 0))
-    for y, value, gradient in zip(rows, values, gradients, strict=True):
-        expected = vm.value_and_grad(h)(POINT, y)
-        close(value, expected[0], 1e-13)
-        close(gradient, expected[1], 1e-13)
+    for y, *found in zip(rows, values, gradients, strict=True):
+        near(found, vm.value_and_grad(h)(POINT, y), 1e-13)
 
     def of_tree(t):
         return np.sum(vm.hessian(FUNCTIONS["matrix"], t["a"] * t["b"]) ** 2)
@@ -482,7 +468,6 @@ def test_random_functions(functional, seed):
     with np.errstate(all="ignore"):
         recorded = vm.recorded(h, runner="numpy")
         for p in points:
-            for x, y in zip(
-                leaves_of(recorded(p)), leaves_of(vm.value_and_grad(h)(p)), strict=True
-            ):
+            found, expected = (leaves_of(f(p)) for f in (recorded, vm.value_and_grad(h)))
+            for x, y in zip(found, expected, strict=True):
                 close(x, y, 1e-8, 1e-9 * (1.0 + np.max(np.abs(y))))

@@ -5,13 +5,7 @@ from programs.verified import verify
 from recordings import assert_same
 
 import varmat as vm
-from varmat.derivatives.recorded_programs import (
-    part_of,
-    product_program,
-    rolled_entries,
-    tangent_program,
-    weighted_program,
-)
+from varmat.derivatives import recorded_programs
 from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.structure import structure_of
 from varmat.programs.ir.interpret import interpret
@@ -36,10 +30,10 @@ def test_a_hessian_times_a_vector():
         (x, s) = point
         return scale * s * x[0] ** 2 * x[1]
 
-    program = product_program("f", f, ([*MADE_AT],), (Mapped(1.0),), {}).program
+    program = recorded_programs.product_program("f", f, ([*MADE_AT],), (Mapped(1.0),), {}).program
     found = outputs(program, X, S, 10.0, *DIRECTION)
     assert_same(found, [np.array([250.0, 100.0]), 80.0])
-    constant = product_program("f", lambda x: 2.0, ([np.ones(2)],)).program
+    constant = recorded_programs.product_program("f", lambda x: 2.0, ([np.ones(2)],)).program
     assert_same(outputs(constant, X, X), [np.zeros(2)])
 
 
@@ -48,31 +42,31 @@ def several(x, s, y=None, *, power=1):
 
 
 def test_values_and_their_derivatives_in_a_direction():
-    made = tangent_program("f", several, MADE_AT, (Mapped([1.0]),), {"power": 2})
+    made = recorded_programs.tangent_program("f", several, MADE_AT, (Mapped([1.0]),), {"power": 2})
     assert structure_of(made.template) == structure_of({"a": X, "b": [0.0, 0.0]})
     values = [S * X**2, 6.0 * 3.0, 4.0]
     rates = [2.0 * S * X * DIRECTION[0] + X**2 * DIRECTION[1], (3.0 - 2.0) * 3.0, 0.0]
     found = outputs(made.program, X, S, 3.0, *DIRECTION)
     assert_same(found, [*values, *rates])
-    part = part_of(made.program, slice(None), slice(1 + 3, None))
+    part = recorded_programs.part_of(made.program, slice(None), slice(1 + 3, None))
     assert_same(outputs(part, X, S, 3.0, *DIRECTION), rates)
     assert len(part) < len(made.program)
 
 
 def test_values_and_gradients_of_their_weighted_sum():
-    made = weighted_program("f", several, MADE_AT)
+    made = recorded_programs.weighted_program("f", several, MADE_AT)
     weights = (np.array([1.0, 10.0]), 5.0, 7.0)
     gradients = [S * weights[0] + 5.0 * X[::-1], float(X @ weights[0])]
     assert_same(outputs(made.program, X, S, *weights), [S * X, 6.0, 4.0, *gradients])
     assert not made.only_reverse
-    values = part_of(made.program, slice(2), slice(1, 4))
+    values = recorded_programs.part_of(made.program, slice(2), slice(1, 4))
     assert_same(outputs(values, X, S), [S * X, 6.0, 4.0])
 
 
 def test_operations_without_a_forward_rule_are_noted():
     cubed = vm.operation()(lambda x: x**3)
     cubed.reverse(lambda g, r, x: 3.0 * g * x**2)
-    assert weighted_program("f", lambda x: cubed(x), (1.0,)).only_reverse
+    assert recorded_programs.weighted_program("f", lambda x: cubed(x), (1.0,)).only_reverse
 
 
 def test_entries_of_loops():
@@ -86,6 +80,6 @@ def test_entries_of_loops():
             y = np.sin(y)
         return y**2
 
-    kept, rolled = rolled_entries("f", f, np.ones(2))
+    kept, rolled = recorded_programs.rolled_entries("f", f, np.ones(2))
     assert len(kept) == 42
     assert [entry[0].name for entry in rolled] == ["sin"] * 40

@@ -21,16 +21,10 @@ def exact():
         return a**2 * b + 3 * b**2 + mpmath.exp(c / 2) * a + mpmath.sin(b * c)
 
     def element(*axes):
-        return float(
-            mpmath.diff(
-                function, tuple(map(mpmath.mpf, POINT)), tuple(axes.count(i) for i in range(3))
-            )
-        )
+        return float(mpmath.diff(function, POINT.tolist(), tuple(axes.count(i) for i in range(3))))
 
     with mpmath.workdps(60):
-        return np.array(
-            [[[element(i, j, k) for k in range(3)] for j in range(3)] for i in range(3)]
-        )
+        return np.array([element(*axes) for axes in np.ndindex(3, 3, 3)]).reshape(3, 3, 3)
 
 
 EXACT = exact()
@@ -51,20 +45,17 @@ def test_third_derivatives_against_fifty_digits():
 
 @pytest.mark.parametrize("g", [
     lambda x: vm.gamma_lpdf(np.array([1.0, 2.0, 3.0]), np.exp(x), np.exp(x[0])),
-    lambda x: vm.log_sum_exp(x * x) + np.prod(x) ** 2,
     lambda x: vm.multi_normal_lpdf(np.ones(3), x, np.outer(x, x) + 2.0 * np.eye(3)),
     lambda x: np.sum(np.where(x > 0, x**4, x * x[0])) + np.sum(np.sort(x)[:2] ** 3),
-    lambda x: np.sum(vm.softmax(np.concatenate([x, x[:1] ** 2])) ** 3) + np.sum(np.cumsum(x) ** 3),
-    lambda x: vm.trace_inv_quad_form_ldlt(np.outer(x, x) + np.eye(3),
-     x) * vm.log_determinant_spd(np.outer(x, x) + np.eye(3)),
+    lambda x: (vm.trace_inv_quad_form_ldlt(np.outer(x, x) + np.eye(3), x)
+               * vm.log_determinant_spd(np.outer(x, x) + np.eye(3))),
     lambda x: vm.student_t_lpdf(0.3, np.exp(x[0]), x[1], np.exp(x[2])),
 ])  # fmt: skip
 def test_third_derivatives_of_densities_and_matrices(g):
     expected = testing.finite_diff_grad_hessian(g, POINT)
     close(vm.grad_hessian(g, POINT), expected, 1e-8, 1e-9)
-    close(
-        vm.grad_tr_mat_times_hessian(g, POINT, M), np.einsum("ijk,jk->i", expected, M), 1e-8, 1e-8
-    )
+    traces = np.einsum("ijk,jk->i", expected, M)
+    close(vm.grad_tr_mat_times_hessian(g, POINT, M), traces, 1e-8, 1e-8)
 
 
 def test_functions_that_assign_and_further_arguments():
@@ -104,8 +95,6 @@ def test_differences():
         close(
             got, hessian @ v, 1e-9, 1e-13 * np.max(np.abs(hessian @ v)) + 1e-9 * np.max(np.abs(v))
         )
-    with pytest.raises(vm.ShapeError, match=r"^finite_diff_gradient_auto: "):
-        testing.finite_diff_gradient_auto(lambda x: x, POINT)
     assert testing.finite_diff_stepsize(0.5) == np.cbrt(2.0**-52)
     assert testing.finite_diff_stepsize(-8.0) == 8 * np.cbrt(2.0**-52)
 
@@ -132,54 +121,52 @@ def test_functions_of_one_number():
     assert vm.derivative(lambda x: 1.0, 2.0) == 0.0
 
 
-def test_refusals():
-    for functional in (
-        vm.grad_hessian,
-        lambda f, x: vm.grad_tr_mat_times_hessian(f, x, np.eye(np.size(x))),
-    ):
-        with pytest.raises(
-            vm.ShapeError, match=r"^grad_\w+: x has shape \(1, 2\), but must be a vector!"
-        ):
-            functional(np.sum, np.ones((1, 2)))
-        with pytest.raises(
-            vm.ShapeError, match=r"^grad_\w+: the result has shape \(2,\), but must be a scalar"
-        ):
-            functional(np.sin, np.ones(2))
-        refuses(TypeError, r"^grad_\w+: the result is None", functional, lambda x: None, np.ones(2))
-        with pytest.raises(
-            vm.TapeError, match=r"^grad_\w+: the result is a Dual that the function created"
-        ):
-            functional(lambda x: np.sum(x * vm.Dual(1.0, 1.0)), np.ones(2))
-    for call, error, message in [
-        (lambda: vm.grad_hessian(np.sum, {}), vm.ShapeError,
-         r"^grad_hessian: x is a dict, but must be a vector!"),
-        (lambda: vm.grad_tr_mat_times_hessian(f, POINT, np.ones(2)), vm.ShapeError,
-         r"^grad_tr_mat_times_hessian: m has shape \(2,\), but must have shape \(3, 3\)!"),
-        (lambda: vm.derivative(np.sum, np.ones(2)), vm.ShapeError,
-         r"^derivative: x has shape \(2,\), but must be a scalar; see varmat.gradient!"),
-        (lambda: vm.derivative(lambda x: np.stack([x, x]), 1.0), vm.ShapeError,
-         r"^derivative: the result has shape \(2,\), but must be a scalar"),
-    ]:  # fmt: skip
-        refuses(error, message, call)
-    for name in ("finite_diff_grad_hessian", "finite_diff_grad_hessian_auto"):
-        with pytest.raises(
-            vm.ShapeError, match=rf"^{name}: x has shape \(\), but must be a vector!"
-        ):
-            getattr(testing, name)(np.sin, 1.0)
-    with pytest.raises(
-        vm.ShapeError, match=r"^finite_diff_hessian_times_vector_auto: v has shape \(2,\), but must"
-    ):
-        testing.finite_diff_hessian_times_vector_auto(f, POINT, np.ones(2))
+def times_one(f, x):
+    return vm.grad_tr_mat_times_hessian(f, x, np.eye(np.size(x)))
 
-    def squared(x):
-        return vm.make_callback_var(vm.value(x) ** 2, lambda y: None)
 
-    with pytest.raises(
-        TypeError,
-        match=r"^grad_hessian: the function uses make_callback_var, which has no tangent rule",
-    ):
-        vm.grad_hessian(lambda x: np.sum(squared(x)) + np.sum(x**3), POINT)
+ONES, DUAL = np.ones(2), "the result is a Dual that the function created"
+
+
+@pytest.mark.parametrize(("f", "x", "error", "message"), [
+    (np.sum, np.ones((1, 2)), vm.ShapeError, r"x has shape \(1, 2\), but must be a vector!"),
+    (np.sin, ONES, vm.ShapeError, r"the result has shape \(2,\), but must be a scalar"),
+    (lambda x: None, ONES, TypeError, "the result is None"),
+    (lambda x: np.sum(x * vm.Dual(1.0, 1.0)), ONES, vm.TapeError, DUAL),
+])  # fmt: skip
+@pytest.mark.parametrize("functional", [vm.grad_hessian, times_one])
+def test_refusals(functional, f, x, error, message):
+    refuses(error, rf"^grad_\w+: {message}", functional, f, x)
+
+
+def squared(x):
+    return vm.make_callback_var(vm.value(x) ** 2, lambda y: None)
+
+
+@pytest.mark.parametrize(("name", "args", "error", "message"), [
+    ("grad_hessian", (np.sum, {}), vm.ShapeError, "x is a dict, but must be a vector!"),
+    ("grad_tr_mat_times_hessian", (f, POINT, ONES), vm.ShapeError,
+     r"m has shape \(2,\), but must have shape \(3, 3\)!"),
+    ("derivative", (np.sum, ONES), vm.ShapeError,
+     r"x has shape \(2,\), but must be a scalar; see varmat.gradient!"),
+    ("derivative", (lambda x: np.stack([x, x]), 1.0), vm.ShapeError,
+     r"the result has shape \(2,\), but must be a scalar"),
+    ("grad_hessian", (lambda x: np.sum(squared(x)) + np.sum(x**3), POINT), TypeError,
+     "the function uses make_callback_var, which has no tangent rule"),
+    ("finite_diff_grad_hessian", (np.sin, 1.0), vm.ShapeError, r"x has shape \(\), but must be a"),
+    ("finite_diff_grad_hessian_auto", (np.sin, 1.0), vm.ShapeError,
+     r"x has shape \(\), but must be a vector!"),
+    ("finite_diff_gradient_auto", (lambda x: x, POINT), vm.ShapeError, "the result has shape"),
+    ("finite_diff_hessian_times_vector_auto", (f, POINT, ONES), vm.ShapeError,
+     r"v has shape \(2,\), but must"),
+])  # fmt: skip
+def test_further_refusals(name, args, error, message):
+    module = testing if name.startswith("finite_diff") else vm
+    refuses(error, f"^{name}: {message}", getattr(module, name), *args)
+
+
+def test_variables_from_outside_are_refused():
     with vm.nested():
         outside = vm.var(2.0)
-        with pytest.raises(vm.TapeError, match=r"^grad_hessian: the function uses a Var of shape"):
-            vm.grad_hessian(lambda x: np.sum(x**3) * outside, POINT)
+        message = r"^grad_hessian: the function uses a Var of shape"
+        refuses(vm.TapeError, message, vm.grad_hessian, lambda x: np.sum(x**3) * outside, POINT)

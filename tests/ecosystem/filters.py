@@ -1,12 +1,7 @@
 """Filters of filterpy and pykalman as functions of their parameters: name -> function and point."""
 
-from collections.abc import Callable
-from typing import Any
-
 import varmat.numpy as np
 
-Array = Any  # an ndarray, or a variable
-Call = tuple[Callable[[Array], object], Array]
 rng = np.random.default_rng(11)
 SEEN = np.cumsum(rng.normal(size=15)) + 0.3 * rng.normal(size=15)
 POINT = np.array([0.7, 0.4, 0.9])
@@ -100,11 +95,9 @@ def of_pykalman(name):
 
 
 CALLS = {
-    "filterpy: discretisation": common,
-    "filterpy: KalmanFilter": linear,
-    "filterpy: ExtendedKalmanFilter": extended,
-    "filterpy: UnscentedKalmanFilter": unscented,
+    "filterpy: discretisation": common, "filterpy: KalmanFilter": linear,
+    "filterpy: ExtendedKalmanFilter": extended, "filterpy: UnscentedKalmanFilter": unscented,
     "pykalman: loglikelihood": of_pykalman("loglikelihood"),
     "pykalman: filter": of_pykalman("filter"),
     "pykalman: smooth": of_pykalman("smooth"),
-}
+}  # fmt: skip

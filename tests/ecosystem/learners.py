@@ -6,7 +6,6 @@ likelihood of a Gaussian process in its parameters, 5 transforms, and 8 function
 that predict, score or decide, in their inputs.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -25,7 +24,6 @@ from sklearn import (
 from sklearn.gaussian_process import kernels
 from sklearn.metrics import pairwise
 
-Call = tuple[Callable[[np.ndarray], object], np.ndarray]
 rng = np.random.default_rng(37)
 X, Z = rng.normal(size=(30, 3)), rng.normal(size=(4, 3))
 Y = X @ [1.0, -0.5, 0.3] + 0.1 * rng.normal(size=30)

@@ -111,26 +111,6 @@ def test_fit(fit):
     expect_the_same_fit(fit)
 
 
-@pytest.mark.parametrize("name", ["LogLogistic", "Spline", "Own"])
-def test_gradient_of_a_likelihood_with_a_derived_hazard(name):
-    """The hazard is itself a derivative. Its first derivatives are compared with autograd's."""
-    fitter = BY_HAZARD[name]()
-    times, events = np.unique(TIMES)[1:], np.ones(np.unique(TIMES).size - 1, bool)
-    point = np.array(fitter._fitted_parameters_) * 1.1
-    args = ((times, None, None), events, np.zeros(times.size), np.ones(times.size))
-
-    def likelihood(params):
-        return fitter._negative_log_likelihood_right_censoring(params, *args)
-
-    from autograd import value_and_grad
-
-    value, gradient = value_and_grad(likelihood)(point)
-    with vm.numpy.patched(lifelines):
-        ours, same = vm.value_and_grad(likelihood)(point)
-    close(ours, value, 1e-13)
-    close(same, gradient, 1e-11, 1e-13)
-
-
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc", "gammaincln", "gammainccln"])
 def test_rules_of_the_incomplete_gamma_functions(name):
     """lifelines' generalised gamma model has functions with rules of their own."""

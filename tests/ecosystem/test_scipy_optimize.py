@@ -17,33 +17,25 @@ def rosenbrock(x):
     return np.sum(terms)
 
 
-BY_GRADIENT = ["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", "trust-constr"]
-BY_HESSIAN = ["Newton-CG", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr"]
+# Of these methods, the derivatives that they take.
+METHODS = {
+    "gradients": ["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", "trust-constr"],
+    "hess": ["Newton-CG", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr"],
+    "hessp": ["Newton-CG", "trust-ncg", "trust-krylov"],
+}
+CASES = [(takes, method) for takes, methods in METHODS.items() for method in methods]
 
 
-@pytest.mark.parametrize("method", BY_GRADIENT)
-def test_minimise_by_gradients(method):
-    more = {"options": {"maxfun": 1000}} if method == "TNC" else {}
-    fit = optimize.minimize(vm.value_and_grad(rosenbrock), START, jac=True, method=method, **more)
-    close(fit.x, np.ones(3), 1e-7, 1e-3)
-
-
-@pytest.mark.parametrize("method", BY_HESSIAN)
-def test_minimise_by_hessians(method):
+@pytest.mark.parametrize(("takes", "method"), CASES)
+def test_minimise(takes, method):
+    second = {"gradients": {}, "hess": {"hess": vm.hessian(rosenbrock)},
+              "hessp": {"hessp": vm.hessp(rosenbrock)}}[takes]  # fmt: skip
+    options = {"options": {"maxfun": 1000}} if method == "TNC" else {}
     # dogleg needs a positive definite Hessian, so it starts where the function is convex
     start = np.array([1.1, 1.2, 1.4]) if method == "dogleg" else START
-    fit = optimize.minimize(
-        vm.value_and_grad(rosenbrock), start, jac=True, hess=vm.hessian(rosenbrock), method=method
-    )
+    f = vm.recorded(rosenbrock) if takes == "hessp" else vm.value_and_grad(rosenbrock)
+    fit = optimize.minimize(f, start, jac=True, method=method, **second, **options)
     close(fit.x, np.ones(3), 1e-7, 1e-3)
-
-
-@pytest.mark.parametrize("method", ["Newton-CG", "trust-ncg", "trust-krylov"])
-def test_minimise_by_products(method):
-    fit = optimize.minimize(
-        vm.recorded(rosenbrock), START, jac=True, hessp=vm.hessp(rosenbrock), method=method
-    )
-    close(fit.x, np.ones(3), 1e-7, 1e-4)
 
 
 def test_constraints_have_derivatives():
@@ -74,9 +66,8 @@ def residuals(p):
 
 @pytest.mark.parametrize("method", ["trf", "dogbox", "lm"])
 def test_least_squares(method):
-    fit = optimize.least_squares(
-        residuals, [1.0, 1.0, 0.0], jac=vm.jacobian(residuals), method=method
-    )
+    jacobian = vm.jacobian(residuals)
+    fit = optimize.least_squares(residuals, [1.0, 1.0, 0.0], jac=jacobian, method=method)
     close(fit.x, [2.0, 0.7, 0.3], 1e-6)
 
 
@@ -110,8 +101,7 @@ def test_roots_of_one_number():
     def first(x):
         return vm.derivative(f, x)
 
+    second = lambda x: vm.hessian(f, float(x))  # noqa: E731
     for method in ("newton", "halley"):
-        found = optimize.root_scalar(
-            f, x0=1.0, fprime=first, fprime2=lambda x: vm.hessian(f, float(x)), method=method
-        )
+        found = optimize.root_scalar(f, x0=1.0, fprime=first, fprime2=second, method=method)
         close(found.root, 0.7390851332151607, 1e-12)

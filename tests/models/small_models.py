@@ -1,6 +1,10 @@
 """Small models that several test files share."""
 
+import sys
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 
 import varmat as vm
 
@@ -12,6 +16,15 @@ def groups(result):
     if hasattr(result, "children"):
         return {name: group.to_dataset() for name, group in result.children.items()}
     return {name: result[name] for name in result.groups()}
+
+
+@contextmanager
+def told(text, kind=UserWarning):
+    """Demand one warning, of the line that calls the library."""
+    file = sys._getframe(2).f_code.co_filename
+    with pytest.warns(kind, match=text) as said:
+        yield said
+    assert [each.filename for each in said] == [file]
 
 
 def gaussian(mu, sigma, y=Y):

@@ -36,24 +36,6 @@ def test_values_are_those_of_the_function():
     assert (found["count"] == 3).all()
 
 
-def test_numbers_of_a_call_are_arguments_of_what_follows():
-    def f(values, rng):
-        rate = np.exp(vm.normal_rng(values["b"][0], 1e-3, rng=rng))
-        counts = vm.poisson_rng(1000.0 * rate, rng=rng, size=2)
-        noise = rng.normal(values["s"], 1e-9, size=(2, 2))
-        return {"rate": rate, "counts": counts, "total": np.sum(counts), "noise": noise}
-
-    rows = points()
-    found, lost = at_draws(f, rows)
-    assert not lost
-    close(np.log(found["rate"]), rows[:, 0], 1e-7, 6e-3)
-    assert found["counts"].dtype == np.int64
-    equal(found["total"], found["counts"].sum(axis=1))
-    standard = (found["counts"].T - 1000.0 * found["rate"]) / np.sqrt(1000.0 * found["rate"])
-    assert abs(np.std(standard) - 1.0) < 0.1
-    close(found["noise"], np.broadcast_to(rows[:, 3, None, None], (300, 2, 2)), 1e-7, 1e-7)
-
-
 @pytest.mark.parametrize("draw", [
     lambda b, s, rng: vm.normal_rng(X @ b, s, rng=rng),
     lambda b, s, rng: vm.normal_rng(b[:, None], s, rng=rng, size=(3, 2)),

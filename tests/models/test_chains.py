@@ -7,19 +7,18 @@ import signal
 import sys
 import threading
 import time
-import traceback
 import warnings
 from concurrent.futures import Future
 
 import numpy as np
 import pytest
 from comparing import equal
-from models.small_models import groups
+from models.small_models import groups, told
 from models.test_progress import Terminal
 
 import varmat as vm
 from varmat.models import chains as module
-from varmat.models.chains import DRAWS, Monitor, chain_seed
+from varmat.models.chains import DRAWS, Monitor
 from varmat.parallel import executors, shares
 from varmat.parallel.tasks import on_workers
 
@@ -58,13 +57,6 @@ def make(f=refusing, **settings):
     return vm.Model(f, x=vm.real(), y=vm.positive(3), **settings)
 
 
-def test_seeds_of_chains():
-    assert chain_seed(3, 0) == 3
-    seeds = [chain_seed(seed, chain) for seed in (3, 4) for chain in range(4)]
-    assert len({*seeds}) == 8
-    assert all(0 <= seed < 2**64 for seed in seeds)
-
-
 def test_draws_of_processes_are_those_of_one_process():
     scale = np.array(2.0)  # processes get a copy of the closure
 
@@ -74,16 +66,10 @@ def test_draws_of_processes_are_those_of_one_process():
     model = make(
         log_density, generated_quantities=process, coords={"j": ["a", "b", "c"]}, dims={"y": ["j"]}
     )
-    with pytest.warns(UserWarning, match=BY_PROCESSES) as said:
+    with told(BY_PROCESSES):
         result = model.sample(**SETTINGS, cores=2)
-    assert len(said) == 1
-    assert said[0].filename == __file__
-    with pytest.warns(
-        UserWarning, match="every point is evaluated in Python: the function looks"
-    ) as said:
+    with told("every point is evaluated in Python: the function looks"):
         expected = model.sample(**SETTINGS, cores=1)
-    assert len(said) == 1
-    assert said[0].filename == __file__
     numbers = result.posterior["process"].values
     assert len({HERE, *numbers[:, 0]}) == 3
     assert np.all(numbers == numbers[:, :1])
@@ -108,13 +94,8 @@ def test_models_can_be_sent_to_other_processes(recorded):
     cloudpickle = pytest.importorskip("cloudpickle")
     density = vm.recorded(lambda y: vm.normal_lpdf(y, 0.5, 2.0))
     density(np.ones(3))
-    model = vm.Model(
-        lambda x, y: vm.gamma_lpdf(y, 2.0, 1.0) + vm.std_normal_lpdf(x),
-        x=vm.real(),
-        y=vm.positive(3),
-        recorded=recorded,
-        generated_quantities=lambda y: {"z": density(y)[0]},
-    )
+    target = lambda x, y: vm.gamma_lpdf(y, 2.0, 1.0) + vm.std_normal_lpdf(x)  # noqa: E731
+    model = make(target, recorded=recorded, generated_quantities=lambda y: {"z": density(y)[0]})
     q = np.array([0.3, -0.2, 0.1, 0.4])
     value, gradient = model.log_density_gradient(q)
     there = pickle.loads(cloudpickle.dumps(model))
@@ -130,21 +111,6 @@ class OddError(Exception):
         super().__init__(f"there are {count}")
 
 
-def test_errors_of_the_model_in_a_process():
-    def log_density(x, y):
-        if os.getpid() != HERE:
-            raise KeyError("column")
-        return refusing(x, y)
-
-    with (
-        pytest.warns(UserWarning, match=BY_PROCESSES),
-        pytest.raises(KeyError, match=r"^'column'$") as failure,
-    ):
-        make(log_density).sample(**SETTINGS, cores=2)
-    text = "".join(traceback.format_exception(failure.value))
-    assert "in log_density" in text
-
-
 def test_which_errors_travel():
     class OwnError(Exception):
         """A class without a module, as those of a notebook."""
@@ -158,14 +124,9 @@ def test_which_errors_travel():
     def sample(chain):
         raise errors[chain]
 
-    errors = [
-        KeyError("column"),
-        vm.DomainError("x: Scale is -1.0, but must be positive!"),
-        OwnError("own"),
-        OddError(3),
-    ]
-    for error in errors:
-        i = errors.index(error)
+    refusal = vm.DomainError("x: Scale is -1.0, but must be positive!")
+    errors = [KeyError("column"), refusal, OwnError("own"), OddError(3)]
+    for i, error in enumerate(errors):
         expected = RuntimeError if i == 3 else type(error)
         text = "OddError: there are 3" if i == 3 else str(error)
         with pytest.raises(expected, match=f"^{re.escape(text)}$") as failure:
@@ -182,14 +143,8 @@ def test_a_process_that_is_killed():
             os.kill(os.getpid(), signal.SIGKILL)
         return refusing(x, y)
 
-    message = (
-        "Model.sample: a process that sampled a chain was killed or crashed, .*; with cores=1, "
-        "chains are sampled in this"
-    )
-    with (
-        pytest.warns(UserWarning, match=BY_PROCESSES),
-        pytest.raises(RuntimeError, match=message) as failure,
-    ):
+    message = "chain was killed or crashed, .*; with cores=1, chains are sampled in this"
+    with told(BY_PROCESSES), pytest.raises(RuntimeError, match=message) as failure:
         make(log_density).sample(**SETTINGS, cores=2)
     assert isinstance(failure.value.__cause__, loky.BrokenProcessPool)
 
@@ -237,10 +192,8 @@ def test_an_interrupt_before_there_is_a_draw(monkeypatch):
 def test_without_loky_chains_run_one_after_the_other(monkeypatch, recorded):
     monkeypatch.setitem(sys.modules, "loky", None)
     text = r'after the other.*loky is not installed: in a clone, pip install -e "\.\[sample]"'
-    with pytest.warns(UserWarning, match=text) as said:
+    with told(text) as said:
         result = make(recorded=recorded, generated_quantities=process).sample(**SETTINGS)
-    assert len(said) == 1
-    assert said[0].filename == __file__
     assert ("the function looks" in str(said[0].message)) is (recorded is None)
     assert np.all(result.posterior["process"] == HERE)
 
@@ -328,11 +281,9 @@ def test_what_is_shown_of_chains(monkeypatch):
     make(slow, recorded=False).sample(**{**SETTINGS, "progress_bar": True}, cores=1)
     shown = sys.stderr.getvalue()
     assert shown.count("Progress") == shown.count("\x1b[4F") + 1
-    last = [line.split() for line in shown.split("\x1b[4F")[-1].replace("\x1b[K", "").splitlines()]
-    assert last[0][:2] == ["Progress", "Draws"]
-    for line in last[2:]:
-        assert line[0] == "━" * 35
-        assert line[1] == "50"
+    heading, _, *chains = sys.stderr.table()
+    assert heading[:2] == ["Progress", "Draws"]
+    assert [line[:2] for line in chains] == [["━" * 35, "50"]] * 2
     sys.stderr.truncate(0)
     make(recorded=False).sample(**SETTINGS, cores=1)
     assert not sys.stderr.getvalue().strip("\0")

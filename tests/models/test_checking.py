@@ -1,7 +1,5 @@
 """The check of a gradient names the parameters whose derivative differs."""
 
-import time
-
 import numpy as np
 from comparing import close
 from models.schools import SCHOOLS
@@ -21,9 +19,8 @@ def wrong_reverse(g, r, x):
 
 
 def test_check_gradient_names_what_differs():
-    check = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3)).check_gradient(
-        [0.5, 1.0, 2.0, 3.0]
-    )
+    model = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3))
+    check = model.check_gradient([0.5, 1.0, 2.0, 3.0])
     assert not check
     found = [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")]
     assert found == ["x.3"]
@@ -34,26 +31,10 @@ def test_check_gradient_names_what_differs():
     assert "the gradient agrees with finite differences" in str(check)
 
 
-def test_slow_models_are_recorded_for_the_differences():
-    """The function itself runs a few times, not several times for each parameter."""
-    calls = []
-
-    def log_density(x):
-        calls.append(x)
-        time.sleep(0.04)
-        return wrong(x)
-
-    check = vm.Model(log_density, x=vm.real(3)).check_gradient([1.0, 2.0, 3.0])
-    assert len(calls) < 10
-    close(check.finite_differences, [2.0, 4.0, 6.0], 1e-9)
-    assert (check.errors > check.tolerance).tolist() == [False, False, True]
-
-
 def test_errors_of_large_derivatives_are_relative():
     q = np.zeros(2)
-    check = GradientCheck(
-        ["a", "b"], q, 0.0, np.array([1000.0, 0.5]), np.array([1001.0, 0.25]), 0.01
-    )
+    exact, found = np.array([1000.0, 0.5]), np.array([1001.0, 0.25])
+    check = GradientCheck(["a", "b"], q, 0.0, exact, found, 0.01)
     close(check.errors, [0.001, 0.25], 1e-12)
     assert not check
     found = [line.split()[0] for line in str(check).splitlines() if line.endswith("<- differs")]

@@ -74,9 +74,8 @@ def test_model_is_that_of_the_same_distribution_of_varmat(kind):
     expected = ours.log_density_hessian(q, propto=False)
     close(theirs.log_density(q), expected[0], 1e-13)  # all terms count
     recorded = Recorded(lambda q: theirs._target(q, False, True), 0)
-    for found in (theirs.log_density_hessian(q), recorded(q)):
-        for a, b in zip(found, expected, strict=False):
-            close(a, b, 1e-12, 1e-12)
+    close(theirs.log_density_hessian(q), expected, 1e-12, 1e-12)
+    close(recorded(q), expected[:2], 1e-12, 1e-12)
     assert repr(theirs.graph()) == repr(ours.graph())
     at = ours.constrain(q)
     close(theirs.stated.pointwise(**at)["y"], ours.stated.pointwise(**at)["y"], 1e-13)
@@ -92,9 +91,8 @@ def test_draws_are_those_of_the_same_distribution_of_varmat(kind):
         for name, x in expected[group].items():
             close(found[group][name], x, 1e-12)
     # From 1,000 on they are recorded.
-    at = {
-        k: x[0] for k, x in models[0].sample_prior_predictive(draws=3000, seed=1)["prior"].items()
-    }
+    many = models[0].sample_prior_predictive(draws=3000, seed=1)["prior"]
+    at = {name: x[0] for name, x in many.items()}
     z = (at["theta"].T - at["mu"]) / at["tau"]
     for x, reference in (
         (at["mu"] / 5.0, scipy.stats.norm), (at["tau"] / 2.0, scipy.stats.halfnorm),
@@ -107,11 +105,8 @@ def test_draws_are_those_of_the_same_distribution_of_varmat(kind):
 
 
 def test_functions_are_those_of_scipy():
-    y, reference, lomax = (
-        np.array([0.3, 1.0, 4.0]),
-        scipy.stats.lomax(2.0, scale=3.0),
-        Lomax(2.0, 3.0),
-    )
+    y, lomax = np.array([0.3, 1.0, 4.0]), Lomax(2.0, 3.0)
+    reference = scipy.stats.lomax(2.0, scale=3.0)
     logs = reference.logpdf(y)
     close(lomax.lpdf.pointwise(y), logs, 1e-13)
     close(lomax.lpdf(y.tolist()), float(logs.sum()), 1e-13)

@@ -31,11 +31,12 @@ def test_mode_in_closed_form(method, jacobian):
 
 def test_default_is_exact_and_reproducible(monkeypatch):
     minimize, searches = optimize.minimize, []
-    monkeypatch.setattr(
-        optimize,
-        "minimize",
-        lambda *args, **kwargs: searches.append(minimize(*args, **kwargs)) or searches[-1],
-    )
+
+    def counted(*args, **settings):
+        searches.append(minimize(*args, **settings))
+        return searches[-1]
+
+    monkeypatch.setattr(optimize, "minimize", counted)
     found = GAUSSIAN.optimize(seed=4)
     assert [search.nit for search in searches] == [found.iterations]
     close(found.values["mu"], Y.mean(), 1e-8)
@@ -55,9 +56,8 @@ def test_success_is_where_nothing_can_be_gained():
 @pytest.mark.parametrize("constant", [-1e9, 0.0, 1e9])
 def test_success_does_not_depend_on_a_constant(constant):
     weights = np.array([1.0, 0.01])
-    model = vm.Model(
-        lambda a: constant - 0.5 * np.sum(weights * (a - np.array([1.0, 100.0])) ** 2), a=vm.real(2)
-    )
+    centre = np.array([1.0, 100.0])
+    model = vm.Model(lambda a: constant - 0.5 * np.sum(weights * (a - centre) ** 2), a=vm.real(2))
     assert not model.optimize([0.0, 0.0], maxiter=1).success
     assert not model.optimize([0.0, 0.0], maxfun=2).success
     assert model.optimize([0.0, 0.0]).success
@@ -97,12 +97,9 @@ def test_refused_points_do_not_stop_the_search(method, start):
 
 
 def test_a_start_that_is_refused_says_why():
-    model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
-    for init, message in (
-        ([0.0], r"normal_lpdf: Scale parameter is -1.0"),
-        (None, r"the last refusal: normal_lpdf"),
-    ):
-        refuses(vm.DomainError, message, model.optimize, init, seed=1)
+    optimize = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real()).optimize
+    refuses(vm.DomainError, "normal_lpdf: Scale parameter is -1.0", optimize, [0.0], seed=1)
+    refuses(vm.DomainError, "the last refusal: normal_lpdf", optimize, seed=1)
 
 
 def test_other_errors_are_those_of_the_model():
@@ -157,22 +154,9 @@ def test_mode_is_a_start_for_everything():
 
 
 def test_laplace_refuses_a_ridge():
-    with pytest.raises(
-        vm.DomainError, match=r"laplace: the Hessian of the log density is not negative definite"
-    ):
-        vm.Model(lambda a, b: -((a + b) ** 2), a=vm.real(), b=vm.real()).laplace([0.3, 0.0])
-
-
-def test_laplace_where_the_model_refuses_draws():
-    def log_density(x):
-        if vm.value(x) > 0.5:
-            raise vm.DomainError("too large")
-        return -0.5 * x * x
-
-    found = vm.Model(log_density, x=vm.real()).laplace([0.1], draws=50, seed=1)
-    outside = found.draws["x"] > 0.5
-    assert 0 < np.sum(outside) < 50
-    equal(np.isneginf(found.log_density), outside)
+    ridge = vm.Model(lambda a, b: -((a + b) ** 2), a=vm.real(), b=vm.real())
+    message = "laplace: the Hessian of the log density is not negative definite"
+    refuses(vm.DomainError, message, ridge.laplace, [0.3, 0.0])
 
 
 def test_a_refused_draw_keeps_its_parameters():
@@ -223,18 +207,13 @@ def test_draws_at_which_a_bound_or_a_quantity_fails():
      r"Model.laplace: z .* at a draw, but .* at another"),
 ])  # fmt: skip
 def test_quantities_that_can_be_nowhere_or_differ(quantities, error, message):
-    with pytest.raises(error, match=message):
-        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(
-            draws=20, seed=1
-        )
+    model = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities)
+    refuses(error, message, model.laplace, draws=20, seed=1)
 
 
 def test_numbers_of_draws_are_refused():
-    for draws, error, text in (
-        (-1, vm.DomainError, "draws is -1"),
-        (1e3, TypeError, "draws is a float"),
-    ):
-        message = f"^Model.laplace: {text}, but must be an integer of at least 0!$"
+    for draws, error, text in (-1, vm.DomainError, "-1"), (1e3, TypeError, "a float"):
+        message = f"^Model.laplace: draws is {text}, but must be an integer of at least 0!$"
         refuses(error, message, GAUSSIAN.laplace, draws=draws)
 
 
@@ -243,15 +222,6 @@ def test_no_draws_have_shapes():
         lambda x: -0.5 * np.sum(x * x), x=vm.real(2), generated_quantities=lambda x: {"z": x[0]}
     ).laplace(draws=0)
     assert {name: values.shape for name, values in found.draws.items()} == {"x": (0, 2), "z": (0,)}
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale):
-    model = vm.Model(lambda x: -0.5 * (x / scale) ** 2, x=vm.real())
-    for x in (1e-8, 0.1, 30.0):
-        q = np.array([x * scale])
-        expected = 0.5 * x * x
-        close(fitting._gain(model, q, *fitting.density_at(model, q, False), False), expected, 1e-3)
 
 
 def centred_schools(mu, tau, theta):
@@ -265,9 +235,8 @@ def test_a_density_without_a_mode_has_none():
     """
     found = vm.Model(lambda a: a**2, a=vm.real()).optimize(seed=1)
     assert not found.success
-    found = vm.Model(centred_schools, mu=vm.real(), tau=vm.positive(), theta=vm.real(8)).optimize(
-        seed=1
-    )
+    centred = vm.Model(centred_schools, mu=vm.real(), tau=vm.positive(), theta=vm.real(8))
+    found = centred.optimize(seed=1)
     assert found.value > 50.0
     assert not found.success
     funnel = vm.Model(
@@ -278,10 +247,9 @@ def test_a_density_without_a_mode_has_none():
     found = funnel.optimize(seed=0)
     assert not found.success or found.values["v"] == pytest.approx(-40.5, abs=0.1)
     x, y = np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
-    with pytest.raises(
-        vm.DomainError, match=r"^laplace: 20 steps of Newton's method .* the density has no mode"
-    ):
-        vm.Model(lambda b: vm.bernoulli_logit_lpmf(y, b * x), b=vm.real()).laplace(seed=1)
+    separated = vm.Model(lambda b: vm.bernoulli_logit_lpmf(y, b * x), b=vm.real())
+    message = r"^laplace: 20 steps of Newton's method .* the density has no mode"
+    refuses(vm.DomainError, message, separated.laplace, seed=1)
 
 
 def test_a_search_that_stops_too_early_says_so(monkeypatch):
@@ -289,10 +257,8 @@ def test_a_search_that_stops_too_early_says_so(monkeypatch):
     model = vm.Model(lambda x: -np.sum(np.arange(1.0, 4.0) * x**4 + x**2), x=vm.real(3))
     found = model.optimize({"x": np.ones(3)}, ftol=1e-1)
     assert not found.success
-    assert (
-        "no mode found (the optimiser ended where the log density still grows along its gradient)"
-        in repr(found)
-    )
+    reason = "the optimiser ended where the log density still grows along its gradient"
+    assert f"no mode found ({reason})" in repr(found)
     monkeypatch.undo()
     assert model.optimize({"x": np.ones(3)}, ftol=1e-1).success
 

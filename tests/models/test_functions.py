@@ -42,15 +42,9 @@ def test_propto_is_passed_on_if_taken():
         assert found == [1.0, 2.0]
         assert model.log_density_gradient(np.zeros(1))[0] == 1.0
     for recorded in (False, True):
-        model = vm.Model(
-            lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto),
-            mu=vm.real(),
-            data={"y": Y},
-            recorded=recorded,
-        )
-        gradients = [
-            model.log_density_gradient(np.ones(1), propto=propto) for propto in (True, False)
-        ]
+        f = lambda mu, y, propto: vm.normal_lpdf(y, mu, 2.0, propto=propto)  # noqa: E731
+        model = vm.Model(f, mu=vm.real(), data={"y": Y}, recorded=recorded)
+        gradients = [model.log_density_gradient(np.ones(1), propto=x) for x in (True, False)]
         close(gradients[0][0] - gradients[1][0], 8 * np.log(2 * np.sqrt(2 * np.pi)), 1e-13)
         for _, gradient in gradients:
             close(gradient, np.sum(Y - 1.0) / 4, 1e-14)
@@ -62,10 +56,9 @@ def test_parameters_that_are_found_missing_when_the_transformed_ones_are_known()
         message = "Model: the log density takes 'nu', but must take parameters and data: x, y!"
         refuses(TypeError, message, method, [0.5])
     # Another error is unchanged.
-    with pytest.raises(TypeError, match="add: operand 2 has dtype"):
-        vm.Model(
-            lambda x, y: x + str(y), x=vm.real(), transformed_parameters=lambda x: {"y": x}
-        ).log_density([0.5])
+    functions = {"transformed_parameters": lambda x: {"y": x}}
+    model = vm.Model(lambda x, y: x + str(y), x=vm.real(), **functions)
+    refuses(TypeError, "add: operand 2 has dtype", model.log_density, [0.5])
 
 
 def test_what_a_function_assigns_stays_its_own():
@@ -92,16 +85,10 @@ def test_quantities_must_be_a_dict(which):
     ("name", "kind"), [("mu", "a parameter or transformed parameter"), ("y", "data")]
 )
 def test_quantities_must_have_names_of_their_own(which, name, kind):
-    model = vm.Model(
-        lambda mu, y: mu * y,
-        mu=vm.real(),
-        data={"y": 2.0},
-        **{which: lambda mu: {"z": 1.0, name: mu + 1.0}},
-    )
-    message = (
-        rf"Model: {which} returned {name!r}, which is {kind}, but must return values of "
-        r"other names!"
-    )
+    functions = {which: lambda mu: {"z": 1.0, name: mu + 1.0}}
+    model = vm.Model(lambda mu, y: mu * y, mu=vm.real(), data={"y": 2.0}, **functions)
+    where = f"Model: {which} returned {name!r}, which is {kind}"
+    message = f"{where}, but must return values of other names!"
     refuses(TypeError, message, lambda: model.param_names(include_tp=True, include_gq=True))
     if which == "transformed_parameters":
         refuses(TypeError, message, lambda: model.log_density([0.5]))
@@ -116,45 +103,22 @@ def test_quantities_must_have_names_of_their_own(which, name, kind):
 ])  # fmt: skip
 @pytest.mark.parametrize("method", ["log_density", "log_density_gradient"])
 def test_function_that_gets_a_dict_without_expecting_it(log_density, error, method):
+    model = vm.Model(log_density, mu=vm.real(), tau=vm.real(), data={"y": 1.0})
     with pytest.raises(error) as failure:
-        getattr(vm.Model(log_density, mu=vm.real(), tau=vm.real(), data={"y": 1.0}), method)(
-            [0.1, 0.2]
-        )
-    (note,) = failure.value.__notes__
-    assert (
-        note
-        == "the log density takes 'nu', none of y, mu, tau: it was called with a dict of them all"
-    )
+        getattr(model, method)([0.1, 0.2])
+    takes = "the log density takes 'nu', none of y, mu, tau"
+    assert failure.value.__notes__ == [f"{takes}: it was called with a dict of them all"]
 
 
 def test_quantities_that_get_a_dict_without_expecting_it():
     model = vm.Model(lambda mu: -mu * mu, mu=vm.real(), generated_quantities=lambda nu: nu)
     with pytest.raises(TypeError, match="returned 'mu'") as failure:
         model.constrain([0.1], include_gq=True)
-    (note,) = failure.value.__notes__
-    assert (
-        note == "generated_quantities takes 'nu', none of mu: it was called with a dict of them all"
-    )
+    takes = "generated_quantities takes 'nu', none of mu"
+    assert failure.value.__notes__ == [f"{takes}: it was called with a dict of them all"]
 
 
 def test_refusals_have_no_note():
     with pytest.raises(vm.DomainError) as refusal:
         vm.Model(lambda p: vm.normal_lpdf(0.0, p["mu"], -1.0), mu=vm.real()).log_density([0.1])
     assert not hasattr(refusal.value, "__notes__")
-
-
-def test_functions_that_make_quantities_may_overwrite_what_they_get():
-    def sort(theta):
-        theta.sort()
-        return {"smallest": theta[0]}
-
-    def overwrite(theta):
-        first = theta[0]
-        theta[0] = 7.0
-        return {"first": first}
-
-    of_parameters = {"transformed_parameters": overwrite, "generated_quantities": sort}
-    model = vm.Model(lambda theta: -np.sum(theta**2), theta=vm.real(3), **of_parameters)
-    values = model.constrain([3.0, 1.0, 2.0], True, True)
-    assert values["theta"].tolist() == [3.0, 1.0, 2.0]
-    assert (values["first"], values["smallest"]) == (3.0, 1.0)

@@ -8,23 +8,16 @@ import varmat as vm
 import varmat.distributions as dist
 
 
-@pytest.mark.parametrize(
-    ("column", "codes", "labels"),
-    [
-        (["b", "a", "b"], [1, 0, 1], ["a", "b"]),
-        (np.array([30, 10, 30]), [1, 0, 1], [10, 30]),
-        (pd.Series(["b", "a", "b"], index=[7, 8, 9]), [1, 0, 1], ["a", "b"]),
-        (pd.Series(["b", "a", "b"], dtype="string"), [1, 0, 1], ["a", "b"]),
-        (
-            pd.Series(["b", "a"], dtype=pd.CategoricalDtype(["c", "b", "a"])),
-            [1, 2],
-            ["c", "b", "a"],
-        ),
-        (pd.Categorical(["b", "a", "b"]), [1, 0, 1], ["a", "b"]),
-        (pd.Series([True, False]), [1, 0], [False, True]),
-        ([], [], []),
-    ],
-)
+@pytest.mark.parametrize(("column", "codes", "labels"), [
+    (["b", "a", "b"], [1, 0, 1], ["a", "b"]),
+    (np.array([30, 10, 30]), [1, 0, 1], [10, 30]),
+    (pd.Series(["b", "a", "b"], index=[7, 8, 9]), [1, 0, 1], ["a", "b"]),
+    (pd.Series(["b", "a", "b"], dtype="string"), [1, 0, 1], ["a", "b"]),
+    (pd.Series(["b", "a"], dtype=pd.CategoricalDtype(["c", "b", "a"])), [1, 2], ["c", "b", "a"]),
+    (pd.Categorical(["b", "a", "b"]), [1, 0, 1], ["a", "b"]),
+    (pd.Series([True, False]), [1, 0], [False, True]),
+    ([], [], []),
+])  # fmt: skip
 def test_codes_and_labels(column, codes, labels):
     found = vm.groups(column)
     assert found.codes.tolist() == codes
@@ -41,36 +34,19 @@ def test_dates_and_several_columns():
     assert found.labels == [("x", 1), ("x", 2), ("y", 1)]
 
 
-@pytest.mark.parametrize(
-    ("columns", "error", "text"),
-    [
-        ((), TypeError, "no column is given"),
-        ((["a", None],), ValueError, "column 1 is missing in row 1"),
-        ((["a", "b"], [1.0, np.nan]), ValueError, "column 2 is missing in row 1"),
-        ((pd.Series([pd.NA, "a"], dtype="string"),), ValueError, "column 1 is missing in row 0"),
-        ((pd.Categorical(["a", None]),), ValueError, "column 1 is missing in row 1"),
-        ((pd.to_datetime(["2020-01-01", None]),), ValueError, "column 1 is missing in row 1"),
-        ((np.zeros((2, 2)),), vm.ShapeError, r"has shape \(2, 2\), but must have one axis"),
-        ((["a", "b"], ["a"]), vm.ShapeError, "column 2 has 1 rows, but must have 2"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "error", "text"), [
+    ((), TypeError, "no column is given"),
+    ((["a", None],), ValueError, "column 1 is missing in row 1"),
+    ((["a", "b"], [1.0, np.nan]), ValueError, "column 2 is missing in row 1"),
+    ((pd.Series([pd.NA, "a"], dtype="string"),), ValueError, "column 1 is missing in row 0"),
+    ((pd.Categorical(["a", None]),), ValueError, "column 1 is missing in row 1"),
+    ((pd.to_datetime(["2020-01-01", None]),), ValueError, "column 1 is missing in row 1"),
+    ((np.zeros((2, 2)),), vm.ShapeError, r"has shape \(2, 2\), but must have one axis"),
+    ((["a", "b"], ["a"]), vm.ShapeError, "column 2 has 1 rows, but must have 2"),
+])  # fmt: skip
 def test_refusals(columns, error, text):
     with pytest.raises(error, match=text):
         vm.groups(*columns)
-
-
-def test_group_effects_of_a_table():
-    table = pd.DataFrame({"rail": ["one", "two", "one"], "travel": [55.0, 26.0, 53.0]})
-    rail = vm.groups(table["rail"])
-    model = vm.Model(
-        effect=vm.real(dims="rail", prior=dist.Normal(0.0, 50.0)),
-        travel=vm.observed(table["travel"], lambda effect: dist.Normal(effect[rail.codes], 4.0)),
-        coords={"rail": rail.labels},
-    )
-    q = np.array([50.0, 30.0])
-    expected = dist.Normal(0.0, 50.0).lpdf(q) + dist.Normal(q[[0, 1, 0]], 4.0).lpdf(table["travel"])
-    np.testing.assert_allclose(model.log_density(q, propto=False), expected, 1e-13)
-    assert model.coords["rail"] == ["one", "two"]
 
 
 def by_school(column, **settings):

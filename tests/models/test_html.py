@@ -1,12 +1,11 @@
 """What notebooks show of models, results and programs."""
 
 import types
-import warnings
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from comparing import close
+from comparing import close, refuses
 from models.small_models import GAUSSIAN, Y
 
 import varmat as vm
@@ -61,9 +60,8 @@ def odd(**settings):
 def test_model():
     found = cells(odd())
     assert found[0] == "Model of 3 unknowns"
-    assert {ODD, "(2,)", "<i>", repr(vm.positive()), "y", "ndarray", "(5,)", "n", "int"} <= set(
-        found
-    )
+    shown = {ODD, "(2,)", "<i>", repr(vm.positive()), "y", "ndarray", "(5,)", "n", "int"}
+    assert shown <= {*found}
 
 
 def test_optimum_and_approximation():
@@ -122,11 +120,10 @@ def chains(shift=0.0):
     }
 
 
+@pytest.mark.filterwarnings("ignore")  # ArviZ warns about its future
 def test_summary():
     pytest.importorskip("arviz")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ warns about its future
-        found = GAUSSIAN.summary(chains())
+    found = GAUSSIAN.summary(chains())
     assert found.names == ["mu", "w[0]", "w[1]"]
     flat = chains()["w"].reshape(-1, 2)
     close(found.table["mean"][1:], flat.mean(axis=0), 1e-7)
@@ -162,18 +159,17 @@ def test_summary_of_some_names_and_rows():
     assert len(repr(GAUSSIAN.summary(draws, rows=None)).splitlines()) == 26
     assert GAUSSIAN.summary(draws, ["one", "mu"]).names == ["one", "mu"]
     assert GAUSSIAN.summary(draws, "mu").names == ["mu"]
-    with pytest.raises(TypeError, match=r"^Model.summary: result has no on: did you mean one[?]$"):
-        GAUSSIAN.summary(draws, "on")
+    message = r"^Model.summary: result has no on: did you mean one[?]$"
+    refuses(TypeError, message, GAUSSIAN.summary, draws, "on")
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("bad", [np.inf, np.nan, 1e300])
 def test_summary_names_draws_that_are_not_finite_first(bad):
     """Draws of an improper posterior may run to infinity without a divergence."""
     draws = chains()
     draws["w"][1, 3:5, 1] = bad
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = GAUSSIAN.summary(draws)
+    found = GAUSSIAN.summary(draws)
     assert found.failures == (0 if bad == 1e300 else 2)
     head = "4 chains of 400 draws" + (", 2 of them inf or nan" if found.failures else ", r_hat")
     assert cells(found)[0].startswith(head)
@@ -191,9 +187,5 @@ def test_summary_of_an_approximation_needs_no_chains():
 
 
 def test_summary_of_something_else():
-    with pytest.raises(
-        TypeError,
-        match=r"^Model\.summary: result is a float, but must be what Model\.sample, Model\.laplace "
-        r"or",
-    ):
-        GAUSSIAN.summary(3.0)
+    message = r"^Model\.summary: result is a float, but must be what Model\.sample, Model\.laplace"
+    refuses(TypeError, message, GAUSSIAN.summary, 3.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import types
-import warnings
 
 import numpy as np
 import pytest
@@ -30,20 +29,15 @@ def make(
     log_density=lambda mu, tau, z, log_likelihood: (*prior(mu, tau, z), log_likelihood["y"]),
     **settings,
 ):
-    return vm.Model(
-        log_density,
-        mu=vm.real(),
-        tau=vm.positive(),
-        z=vm.real(8),
-        **{
-            "data": {"y": Y, "sigma": SIGMA, "link": np.exp},
-            "transformed_parameters": lambda mu, tau, z: {"theta": mu + tau * z},
-            "log_likelihood": terms,
-            "coords": {"school": SCHOOLS},
-            "dims": {name: ["school"] for name in ("z", "theta", "y", "sigma")},
-            **settings,
-        },
-    )
+    given = {
+        "data": {"y": Y, "sigma": SIGMA, "link": np.exp},
+        "transformed_parameters": lambda mu, tau, z: {"theta": mu + tau * z},
+        "log_likelihood": terms,
+        "coords": {"school": SCHOOLS},
+        "dims": {name: ["school"] for name in ("z", "theta", "y", "sigma")},
+    }
+    parameters = {"mu": vm.real(), "tau": vm.positive(), "z": vm.real(8)}
+    return vm.Model(log_density, parameters, **{**given, **settings})
 
 
 def whole(mu, tau, z, theta, y, sigma):
@@ -57,14 +51,10 @@ def test_log_density_takes_the_terms():
     for recorded in (None, True):
         model = make(recorded=recorded)
         for point in (q, 0.5 * q):
-            np.testing.assert_allclose(
-                model.log_density_gradient(point)[1],
-                alone.log_density_gradient(point)[1],
-                rtol=1e-13,
-            )
-    np.testing.assert_allclose(
-        both.log_density_hessian(q)[2], alone.log_density_hessian(q)[2], rtol=1e-12
-    )
+            found, expected = (x.log_density_gradient(point)[1] for x in (model, alone))
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
+    found, expected = (model.log_density_hessian(q)[2] for model in (both, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_terms_are_no_part_of_a_density_that_does_not_ask():
@@ -72,13 +62,14 @@ def test_terms_are_no_part_of_a_density_that_does_not_ask():
     assert make(whole).log_density(q) == make(whole, log_likelihood=None).log_density(q)
 
 
-def draws(shape=(2, 3), seed=1):
-    rng = np.random.default_rng(seed)
-    return {
-        "mu": rng.normal(size=shape),
-        "tau": rng.gamma(2.0, size=shape),
-        "z": rng.normal(size=(*shape, 8)),
-    }
+def draws(shape=(2, 3)):
+    rng = np.random.default_rng(1)
+    mu, tau = rng.normal(size=shape), rng.gamma(2.0, size=shape)
+    return {"mu": mu, "tau": tau, "z": rng.normal(size=(*shape, 8))}
+
+
+def terms_at(model, of, shape):
+    return model.likelihood.of_draws(model.completed, of, shape, lambda error: False)
 
 
 def expected(of):
@@ -95,8 +86,7 @@ def test_terms_at_draws(monkeypatch, shape, runner):
     of["mu"][1, 2:4] = of["tau"][1, 2:4] = np.nan
     of["z"][1, 2:4] = np.nan  # as in an interrupted chain
     model = make(log_likelihood=lambda theta, y, sigma: calls.append(1) or terms(theta, y, sigma))
-    found = model.likelihood.of_draws(model.completed, of, shape, lambda error: False)
-    np.testing.assert_allclose(found["y"], expected(of), rtol=1e-13)
+    np.testing.assert_allclose(terms_at(model, of, shape)["y"], expected(of), rtol=1e-13)
     assert len(calls) == (5 if shape == (2, 3) else 2)
 
 
@@ -106,43 +96,31 @@ def test_terms_that_cannot_be_recorded_are_called_at_every_draw():
 
     of = draws((1, 1000))
     model = make(log_likelihood=chosen, observed="y", log_density=whole)
-    found = model.likelihood.of_draws(model.completed, of, (1, 1000), lambda error: False)
+    found = terms_at(model, of, (1, 1000))
     theta = of["mu"][..., None] + of["tau"][..., None] * of["z"]
     theta = np.where(theta[..., :1] > 0.0, theta, -theta)
     np.testing.assert_allclose(found["y"], vm.normal_lpdf.pointwise(Y, theta, 10.0), rtol=1e-13)
 
 
 def test_an_array_alone_is_called_after_what_is_observed():
-    for observed, name in (
-        ("y", "y"),
-        (["y"], "y"),
-        (None, "log_likelihood"),
-        (["y", "sigma"], "log_likelihood"),
-    ):
+    alone = "log_likelihood"
+    for observed, name in ("y", "y"), (["y"], "y"), (None, alone), (["y", "sigma"], alone):
         model = make(whole, log_likelihood=lambda theta: theta, observed=observed)
         assert list(inference_data.term_shapes(model, model.likelihood)) == [name]
 
 
 def test_where_there_are_no_terms():
     model = make(whole, log_likelihood=lambda theta: {})
-    assert (
-        model.likelihood.of_draws(model.completed, draws((1, 1000)), (1, 1000), lambda error: False)
-        == {}
-    )
-    assert (
-        make().likelihood.of_draws(make().completed, draws((2, 0)), (2, 0), lambda error: False)
-        == {}
-    )
+    assert terms_at(model, draws((1, 1000)), (1, 1000)) == {}
+    assert terms_at(make(), draws((2, 0)), (2, 0)) == {}
 
 
 def test_laplace():
     found = make().laplace(seed=1, draws=30).groups()
     of = {name: found["posterior"][name] for name in ("mu", "tau", "z")}
     np.testing.assert_allclose(found["log_likelihood"]["y"], expected(of), rtol=1e-13)
-    assert {group: list(found[group]) for group in ("observed_data", "constant_data")} == {
-        "observed_data": ["y"],
-        "constant_data": ["sigma"],  # a function is left out
-    }
+    assert [*found["observed_data"]] == ["y"]
+    assert [*found["constant_data"]] == ["sigma"]  # a function is left out
 
 
 def test_laplace_goes_on_where_the_likelihood_refuses_a_draw():
@@ -155,9 +133,8 @@ def test_laplace_goes_on_where_the_likelihood_refuses_a_draw():
     found = model.laplace(seed=1, draws=20).groups()
     large = found["posterior"]["x"] > 0.1
     assert 0 < np.sum(large) < 20
-    np.testing.assert_array_equal(
-        np.isnan(found["log_likelihood"]["log_likelihood"][..., 0]), large
-    )
+    terms = found["log_likelihood"]["log_likelihood"][..., 0]
+    np.testing.assert_array_equal(np.isnan(terms), large)
 
 
 @pytest.mark.parametrize(("settings", "message"), [
@@ -206,91 +183,70 @@ def arviz(request, monkeypatch):
         return arviz
     base, stats = pytest.importorskip("arviz_base"), pytest.importorskip("arviz_stats")
     module = types.ModuleType("arviz")
-    module.__version__, module.from_dict, module.loo, module.compare = (
-        "1.0",
-        base.from_dict,
-        stats.loo,
-        stats.compare,
-    )
+    module.__version__, module.from_dict = "1.0", base.from_dict
+    module.loo, module.compare = stats.loo, stats.compare
     monkeypatch.setitem(sys.modules, "arviz", module)
     return module
 
 
 def groups_of(data):
-    return {
-        name.strip("/") for name in (data.groups() if callable(data.groups) else data.groups)
-    } - {""}
+    names = data.groups() if callable(data.groups) else data.groups
+    return {name.strip("/") for name in names} - {""}
 
 
+# ArviZ warns about its future.
+quiet = pytest.mark.filterwarnings("ignore")
+
+
+@quiet
 def test_to_arviz_of_all_kinds_of_draws(arviz):
     model = make(generated_quantities=lambda theta, rng: {"new": rng.normal(theta, 1.0)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ warns about its future
-        of = draws((2, 50))
-        named = model.to_arviz(of, seed=1)
-        q = [
-            [model.param_unconstrain({name: x[c, d] for name, x in of.items()}) for d in range(50)]
-            for c in range(2)
-        ]
-        free = model.to_arviz(np.array(q), seed=1)
-        simulated = model.sample_posterior_predictive(
-            named, lambda theta, rng: {"y": rng.normal(theta, SIGMA)}, seed=2
-        )
-        first = model.sample_prior_predictive(
-            lambda rng: {"mu": rng.normal(), "tau": rng.gamma(2.0), "z": rng.normal(size=8)},
-            lambda theta, rng: {"y": rng.normal(theta, SIGMA)},
-            draws=20,
-            seed=3,
-        )
-        full = model.to_arviz(named, simulated, first)
-        model.laplace(seed=1, draws=20).to_arviz()
-        assert set(groups_of(named)) == {
-            "posterior",
-            "log_likelihood",
-            "observed_data",
-            "constant_data",
-        }
-    assert groups_of(free) == groups_of(named) | {"sample_stats"}
-    assert groups_of(full) == groups_of(named) | {
-        "posterior_predictive",
-        "prior",
-        "prior_predictive",
-    }
+    of = draws((2, 50))
+    named = model.to_arviz(of, seed=1)
+    each = [[{name: x[c, d] for name, x in of.items()} for d in range(50)] for c in range(2)]
+    q = np.array([[model.param_unconstrain(values) for values in chain] for chain in each])
+    free = model.to_arviz(q, seed=1)
+
+    def simulate(theta, rng):
+        return {"y": rng.normal(theta, SIGMA)}
+
+    def prior(rng):
+        return {"mu": rng.normal(), "tau": rng.gamma(2.0), "z": rng.normal(size=8)}
+
+    simulated = model.sample_posterior_predictive(named, simulate, seed=2)
+    first = model.sample_prior_predictive(prior, simulate, draws=20, seed=3)
+    full = model.to_arviz(named, simulated, first)
+    model.laplace(seed=1, draws=20).to_arviz()
+    shown = {"posterior": "theta", "log_likelihood": "y", "observed_data": "y",
+             "constant_data": "sigma"}  # fmt: skip
+    assert groups_of(named) == {*shown}
+    assert groups_of(free) == {*shown, "sample_stats"}
+    assert groups_of(full) == {*shown, "posterior_predictive", "prior", "prior_predictive"}
     for data in (named, free, full):
-        for group, name in (
-            ("posterior", "theta"),
-            ("log_likelihood", "y"),
-            ("observed_data", "y"),
-            ("constant_data", "sigma"),
-        ):
+        for group, name in shown.items():
             assert data[group][name].dims[-1] == "school"
             assert data[group]["school"].values.tolist() == SCHOOLS
         np.testing.assert_allclose(data["log_likelihood"]["y"].values, expected(of), rtol=1e-12)
         np.testing.assert_array_equal(data["observed_data"]["y"].values, Y)
     assert free["posterior"]["new"].shape == (2, 50, 8)
     assert full["posterior_predictive"]["y"].dims == ("chain", "draw", "school")
-    np.testing.assert_allclose(
-        free["sample_stats"]["lp"].values[1, 7], model.log_density(np.array(q)[1, 7]), rtol=1e-15
-    )
+    lp = free["sample_stats"]["lp"].values[1, 7]
+    np.testing.assert_allclose(lp, model.log_density(q[1, 7]), rtol=1e-15)
 
 
+@quiet
 def test_simulations_show_what_is_observed(arviz):
     model = make(whole, log_likelihood=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = model.to_arviz(draws())
-        simulated = model.sample_posterior_predictive(
-            before, lambda theta, rng: {"y": rng.normal(theta)}, seed=2
-        )
-        after = model.to_arviz(before, simulated)
+    before = model.to_arviz(draws())
+    simulate = lambda theta, rng: {"y": rng.normal(theta)}  # noqa: E731
+    after = model.to_arviz(before, model.sample_posterior_predictive(before, simulate, seed=2))
     assert set(before["constant_data"].data_vars) == {"y", "sigma"}
     assert "observed_data" not in groups_of(before)
-    assert (set(after["constant_data"].data_vars), set(after["observed_data"].data_vars)) == (
-        {"sigma"},
-        {"y"},
-    )
+    assert set(after["constant_data"].data_vars) == {"sigma"}
+    assert set(after["observed_data"].data_vars) == {"y"}
 
 
+@quiet
 def test_leave_one_out_of_a_normal_mean(arviz):
     """With a known variance and a flat prior, y_i given the others is normal around their mean, of
     variance 1 + 1 / (n - 1).
@@ -305,34 +261,16 @@ def test_leave_one_out_of_a_normal_mean(arviz):
         log_likelihood=lambda mu, y: vm.normal_lpdf.pointwise(y, mu, 1.0),
     )
     q = np.random.default_rng(1).normal(np.mean(y), n**-0.5, size=(4, 2000, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        data = model.to_arviz(q)
-        found = arviz.loo(data)
-        table = arviz.compare({"one": data, "two": data})
-        other = arviz.waic(data).elpd_waic if hasattr(arviz, "waic") else None
+    data = model.to_arviz(q)
+    found = arviz.loo(data)
+    table = arviz.compare({"one": data, "two": data})
+    other = arviz.waic(data).elpd_waic if hasattr(arviz, "waic") else None
     means = (np.sum(y) - y) / (n - 1)
     exact = np.sum(vm.normal_lpdf.pointwise(y, means, np.sqrt(1.0 + 1.0 / (n - 1))))
     value = found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd
     np.testing.assert_allclose(value, exact, atol=0.05)
     assert other is None or abs(other - exact) < 0.05
     assert len(table) == 2
-
-
-def test_sample_has_the_groups(monkeypatch):
-    arviz = pytest.importorskip("arviz")
-    pytest.importorskip("nutpie")
-    model = make()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = model.sample(300, 2, seed=1, tune=200, cores=1, progress_bar=False)
-    of = {name: result["posterior"][name].values for name in ("mu", "tau", "z")}
-    np.testing.assert_allclose(result["log_likelihood"]["y"].values, expected(of), rtol=1e-13)
-    assert result["log_likelihood"]["y"].dims == ("chain", "draw", "school")
-    np.testing.assert_array_equal(result["observed_data"]["y"].values, Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert arviz.loo(result) is not None
 
 
 def test_an_error_in_the_likelihood_comes_before_sampling():
@@ -360,16 +298,14 @@ def test_dims_of_what_is_not_there():
 
 def test_an_interrupt_leaves_the_draws(monkeypatch):
     pytest.importorskip("arviz")
-    model = make()
-    groups = {"posterior": draws(), "sample_stats": {"lp": np.zeros((2, 3))}}
+    model, groups = make(), {"posterior": draws(), "sample_stats": {"lp": np.zeros((2, 3))}}
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(model.likelihood, "of_draws", interrupted)
-    with pytest.warns(
-        UserWarning, match="interrupted after sampling: the result has no log-likelihood"
-    ):
+    text = "interrupted after sampling: the result has no log-likelihood"
+    with pytest.warns(UserWarning, match=text):
         found = inference_data.completed(model, groups, [0, 1])
     assert "log_likelihood" not in found
     assert found["posterior"]["mu"].shape == (2, 3)

@@ -50,36 +50,29 @@ def stan(declared):
     )
 
 
-def without_parameters(density):
-    return vm.Model(density, a=vm.real())
+def observing(y):
+    return vm.Model(a=vm.real(), y=vm.observed(y, lambda a: dist.Normal(a, 1)))
 
 
+def reading(x):
+    return vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": x})
+
+
+SUM = vm.stan.Program("functions { real f(vector y) { return sum(y); } }")
 # Each door is given the data, and must raise: the text of what it says.
 DOORS = {
-    "observed": (lambda x: vm.Model(a=vm.real(), y=vm.observed(x, lambda a: dist.Normal(a, 1))),
-                 r"Model: y\[2\] is nan, but must be a number: missing=varmat.real makes"),
-    "other observations": (
-        lambda x: vm.Model(
-            a=vm.real(), y=vm.observed([1.0, 2.0, 3.0], lambda a: dist.Normal(a, 1))
-        ).with_data(y=x),
-        r"Model: y\[2\] is nan, but must be a number",
-    ),
-    "data": (lambda x: vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": x}),
-             r"Model: x\[2\] is missing, but must be a number!"),
-    "other data": (
-        lambda x: vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": 1.0}).with_data(x=x),
-        r"Model: x\[2\] is missing, but must be a number!",
-    ),
+    "observed": (lambda x: observing(x), r"Model: y\[2\] is nan, but must be a number: missing=v"),
+    "other observations": (lambda x: observing([1.0, 2.0, 3.0]).with_data(y=x),
+        r"Model: y\[2\] is nan, but must be a number"),
+    "data": (lambda x: reading(x), r"Model: x\[2\] is missing, but must be a number!"),
+    "other data": (lambda x: reading(1.0).with_data(x=x),
+        r"Model: x\[2\] is missing, but must be a number!"),
     "reals of a Stan program": (lambda x: stan("vector[3] y;").model({"y": x}),
                                 r"data: y\[2\] is missing, but must be a number!"),
     "integers of a Stan program": (lambda x: stan("array[3] int y;").model({"y": x}),
         r"data: y\[2\] is missing, but must be a number!"),
-    "arguments of a Stan function": (
-        lambda x: vm.stan.Program(
-            "functions { real f(vector y) { return sum(y); } }"
-        ).functions.f(x),
-        r"f: no overload takes these arguments: a value\[2\] is missing, but must be a number!",
-    ),
+    "arguments of a Stan function": (lambda x: SUM.functions.f(x),
+        r"f: no overload takes these arguments: a value\[2\] is missing, but must be a number!"),
     "upper ends of censoring": (lambda x: dist.Normal(0.0, 1.0).censored(upper=x),
                                 r"Censored: upper\[2\] is missing, but must be a number!"),
     "lower ends of truncation": (lambda x: dist.Normal(0.0, 1.0).truncated(lower=x),
@@ -120,8 +113,8 @@ def test_missing_values_are_refused(door, missing):
 ])  # fmt: skip
 def test_masks_are_not_lost_in_functions(function, name):
     x = np.ma.masked_values([0, 1, -1], -1)
-    with pytest.raises(TypeError, match=f"^{name} is a masked array, but must be real numbers"):
-        vm.gradient(lambda q: np.sum(function(q, x)), np.ones(3))
+    message = f"^{name} is a masked array, but must be real numbers"
+    refuses(TypeError, message, vm.gradient, lambda q: np.sum(function(q, x)), np.ones(3))
 
 
 def test_missing_observations_become_parameters(missing):
@@ -156,12 +149,12 @@ def test_data_without_missing_values_are_numbers(kind):
 
 def test_tables():
     table = pandas.DataFrame({"y": pandas.array([1, None], dtype="Int64"), "x": [1.0, np.nan]})
-    with pytest.raises(vm.DataError, match=r"^data: y\[1\] is missing, but must be a number!"):
-        stan("vector[2] y;").model(table)
+    message = r"^data: y\[1\] is missing, but must be a number!"
+    refuses(vm.DataError, message, stan("vector[2] y;").model, table)
     model = stan("vector[2] x;").model(table)  # a nan among floats is a number
     assert model.log_density([0.0]) == 0.0
-    with pytest.raises(vm.DataError, match=r"^Model: t\[1, 0\] is missing, but must be a number!"):
-        vm.Model(lambda a, t: a, a=vm.real(), data={"t": table})
+    message = r"^Model: x\[1, 0\] is missing, but must be a number!"
+    refuses(vm.DataError, message, reading, table)
     arrow = pytest.importorskip("pyarrow")
     model = stan("vector[2] x;").model(arrow.table({"x": [1.0, 2.0]}))
     assert model.log_density([0.0]) == 0.0
@@ -216,7 +209,6 @@ def test_a_distribution_that_cannot_integrate_refuses_what_is_missing():
         mu=vm.real(),
         y=vm.observed([1.0, np.nan], lambda mu: dist.Normal(mu, 1.0), missing="integrated"),
     )
-    with pytest.raises(vm.DomainError, match=r"Random variable\[1\] is nan"):
-        model.log_density([0.0])
-    with pytest.raises(ValueError, match="missing is 'drop', but must be \"integrated\" or a"):
-        vm.observed([1.0, np.nan], dist.Normal(0.0, 1.0), missing="drop")
+    refuses(vm.DomainError, r"Random variable\[1\] is nan", model.log_density, [0.0])
+    message, given = "missing is 'drop', but must be \"integrated\" or a", dist.Normal(0.0, 1.0)
+    refuses(ValueError, message, vm.observed, [1.0, np.nan], given, missing="drop")

@@ -75,32 +75,19 @@ INDEX = "because it is an index of an array of shape (3,)!"
 
 # What is done, the error, and its text or the end of it after three dots.
 MISTAKES = {
-    "labels": (
-        lambda: school(coords={"scool": list("abc")}),
-        TypeError,
-        ("Model: coords has 'scool', which is not a dimension: did you mean "
-        "'school'?"),
-    ),
-    "a prior of a factor": (
-        lambda: vm.Model(S=vm.cov_matrix(3, prior=dist.LKJCorrCholesky(2))),
-        TypeError,
-        ("Model: the prior of S is LKJCorrCholesky(eta=2), but must be one of a CovMatrix: "
-        "varmat.cholesky_corr declares parameters with this prior!"),
-    ),
-    "a prior of simplexes": (
-        lambda: vm.Model(p=vm.real(2, prior=dist.Dirichlet(np.ones(2)))),
-        TypeError,
-        ("Model: the prior of p is Dirichlet(alpha=<ndarray (2,)>), but must be one of a Real: "
-        "varmat.simplex declares parameters with this prior!"),
-    ),
+    "labels": (lambda: school(coords={"scool": list("abc")}), TypeError,
+        ("Model: coords has 'scool', which is not a dimension: did you mean 'school'?")),
+    "a prior of a factor": (lambda: vm.Model(S=vm.cov_matrix(3, prior=dist.LKJCorrCholesky(2))),
+        TypeError, ("Model: the prior of S is LKJCorrCholesky(eta=2), but must be one of a "
+                    "CovMatrix: varmat.cholesky_corr declares parameters with this prior!")),
+    "a prior of simplexes": (lambda: vm.Model(p=vm.real(2, prior=dist.Dirichlet(np.ones(2)))),
+        TypeError, ("Model: the prior of p is Dirichlet(alpha=<ndarray (2,)>), but must be one "
+                    "of a Real: varmat.simplex declares parameters with this prior!")),
     "a discrete prior": (lambda: vm.Model(p=vm.positive(prior=dist.Poisson(2.0))), TypeError,
-                         "Model: the prior of p is Poisson(rate=2.0), but must be continuous!"),
-    "a covariance for a factor": (
-        factor,
-        vm.DataError,
-        ("Model: the distribution of y has a matrix L with numbers above the diagonal, but must "
-        "have a Cholesky factor: declare it by varmat.cholesky_cov!"),
-    ),
+        "Model: the prior of p is Poisson(rate=2.0), but must be continuous!"),
+    "a covariance for a factor": (factor, vm.DataError,
+        ("Model: the distribution of y has a matrix L with numbers above the diagonal, but "
+         "must have a Cholesky factor: declare it by varmat.cholesky_cov!")),
     "laplace without parameters": (lambda: vm.Model(y=vm.observed([1.0], STANDARD)).laplace(),
         TypeError, f"Model.laplace: {NO_PARAMETERS}"),
     "pathfinder without parameters": (lambda: vm.Model().pathfinder(), TypeError,
@@ -111,96 +98,62 @@ MISTAKES = {
         lambda: vm.Model(y=vm.observed([1.0], STANDARD)).sample_prior_predictive(), TypeError,
         f"Model.sample_prior_predictive: {NO_PARAMETERS}"),
     "a class as prior": (lambda: vm.Model(mu=vm.real(prior=dist.Normal)), TypeError,
-                         f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}"),
-    "a class as distribution": (
-        lambda: normal(y=vm.observed([1.0], dist.Normal)),
-        TypeError,
-        f"Model: the distribution of y is the class Normal, {A_DISTRIBUTION}",
-    ),
+        f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}"),
+    "a class as distribution": (lambda: normal(y=vm.observed([1.0], dist.Normal)), TypeError,
+        f"Model: the distribution of y is the class Normal, {A_DISTRIBUTION}"),
     "a class that a function returns": (
         lambda: vm.Model(mu=vm.real(prior=lambda: dist.Normal)).log_density([0.0]), TypeError,
         f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}"),
     "a distribution without observations": (
-        lambda: normal(y=lambda mu: dist.Normal(mu, 1)).log_density([0.0]),
-        TypeError,
-        ("Model: y is a function that returns a Normal, but must be varmat.observed(y, ...) with "
-        "it if y is data, or a parameter such as varmat.real(prior=...)!"),
-    ),
-    "an interval": (
-        lambda: prior(vm.real(3, prior=dist.Uniform(3, 4))),
-        vm.DomainError,
-        "...by its prior Uniform(alpha=3, beta=4): declare it by varmat.interval(3, 4))",
-    ),
-    "probabilities": (
-        lambda: prior(vm.real(9, prior=dist.Beta(1, 2))),
-        vm.DomainError,
-        "...by its prior Beta(alpha=1, beta=2): declare it by varmat.interval(0, 1))",
-    ),
-    "positive numbers": (
-        lambda: prior(vm.real(9, prior=dist.Gamma(1, 2))),
-        vm.DomainError,
-        "...by its prior Gamma(alpha=1, beta=2): declare it by varmat.positive())",
-    ),
+        lambda: normal(y=lambda mu: dist.Normal(mu, 1)).log_density([0.0]), TypeError,
+        ("Model: y is a function that returns a Normal, but must be varmat.observed(y, ...) "
+         "with it if y is data, or a parameter such as varmat.real(prior=...)!")),
+    "an interval": (lambda: prior(vm.real(3, prior=dist.Uniform(3, 4))), vm.DomainError,
+        "...by its prior Uniform(alpha=3, beta=4): declare it by varmat.interval(3, 4))"),
+    "probabilities": (lambda: prior(vm.real(9, prior=dist.Beta(1, 2))), vm.DomainError,
+        "...by its prior Beta(alpha=1, beta=2): declare it by varmat.interval(0, 1))"),
+    "positive numbers": (lambda: prior(vm.real(9, prior=dist.Gamma(1, 2))), vm.DomainError,
+        "...by its prior Gamma(alpha=1, beta=2): declare it by varmat.positive())"),
     "impossible times": (lambda: observing([-1.0, 2.0], lambda a: dist.Weibull(a, 1)),
-                         vm.DomainError, f"{NO_START} (y[0] is -1.0, {WHATEVER})"),
+        vm.DomainError, f"{NO_START} (y[0] is -1.0, {WHATEVER})"),
     "infinite data": (lambda: observing([[1.0, np.inf]], lambda a: dist.Normal(a, 1)),
-                      vm.DomainError, f"{NO_START} (y[0, 1] is inf, {WHATEVER})"),
+        vm.DomainError, f"{NO_START} (y[0, 1] is inf, {WHATEVER})"),
     "too many successes": (lambda: observing([1, 4], lambda a: dist.Binomial(3, a / (1 + a))),
-                           vm.DomainError, f"{NO_START} (y[1] is 4, {WHATEVER})"),
+        vm.DomainError, f"{NO_START} (y[1] is 4, {WHATEVER})"),
     "one impossible number": (lambda: observing(-1.0, lambda a: dist.Exponential(a)),
-                              vm.DomainError, f"{NO_START} (y is -1.0, {WHATEVER})"),
+        vm.DomainError, f"{NO_START} (y is -1.0, {WHATEVER})"),
     "impossible data of a fixed distribution": (
         lambda: vm.Model(y=vm.observed([1.0, -1.0], dist.Weibull(1, 1))), vm.DataError,
         "Model: y[1] is -1.0, where the density is 0, but must be possible!"),
-    "counts below zero": (
-        lambda: observing([1, -1], lambda a: dist.Poisson(a)),
-        vm.DataError,
-        ("Model: the distribution of y: poisson_lpmf: Random variable[1] is -1.0, but must be a "
-        "nonnegative integer!"),
-    ),
-    "parts of observations": (
-        lambda: vm.observed([[1, 2], [3]], STANDARD),
-        vm.ShapeError,
-        "observed: y is a list with parts of different shapes, but must be an array!",
-    ),
+    "counts below zero": (lambda: observing([1, -1], lambda a: dist.Poisson(a)), vm.DataError,
+        ("Model: the distribution of y: poisson_lpmf: Random variable[1] is -1.0, but must be "
+         "a nonnegative integer!")),
+    "parts of observations": (lambda: vm.observed([[1, 2], [3]], STANDARD), vm.ShapeError,
+        "observed: y is a list with parts of different shapes, but must be an array!"),
     "codes of missing groups": (lambda: grouped(np.array([0, -1, 2])), vm.DataError,
-                                f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
-    "codes of missing groups in a list": (
-        lambda: grouped([0, -1, 2]).log_density(np.zeros(3)),
-        vm.DataError,
-        f"Model: group[1] is -1, but must not be below 0, {INDEX}",
-    ),
+        f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
+    "codes of missing groups in a list": (lambda: grouped([0, -1, 2]).log_density(np.zeros(3)),
+        vm.DataError, f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
     "codes that are taken": (lambda: taken(np.array([0, -1, 2])), vm.DataError,
-                             f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
+        f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
     "groups counted from 1": (lambda: grouped(np.array([1, 2, 3])).log_density(np.zeros(3)),
-                              vm.DataError, f"Model: group[2] is 3, but must be below 3, {INDEX}"),
+        vm.DataError, f"Model: group[2] is 3, but must be below 3, {INDEX}"),
     "floats as groups": (lambda: grouped(np.array([0.0, 1.0, 2.0])).log_density(np.zeros(3)),
-                         vm.DataError,
-                         f"Model: group has dtype float64, but must be integers, {INDEX}"),
+        vm.DataError, f"Model: group has dtype float64, but must be integers, {INDEX}"),
     "floats as groups of plain values": (
         lambda: grouped(np.array([0.0, 1.0, 2.0])).sample_prior_predictive(), vm.DataError,
         f"Model: group has dtype float64, but must be integers, {INDEX}"),
-    "a truth value as starts": (
-        lambda: normal().sample(**FEW, inits=True),
-        TypeError,
-        ("Model.sample: inits is True, but must be a dict of parameters, an unconstrained vector, "
-        "a list of these for the chains, draws, or a number!"),
-    ),
+    "a truth value as starts": (lambda: normal().sample(**FEW, inits=True), TypeError,
+        ("Model.sample: inits is True, but must be a dict of parameters, an unconstrained "
+         "vector, a list of these for the chains, draws, or a number!")),
     "a seed that is no integer": (lambda: normal().optimize(seed=1.5), TypeError,
         "Model.initial_point: seed is a float, but must be an integer of at least 0!"),
-    "a seed below zero": (
-        lambda: normal().sample_prior_predictive(seed=-1),
-        vm.DomainError,
-        "sample_prior_predictive: seed is -1, but must be an integer of at least 0!",
-    ),
-    "a parameter named rng": (
-        lambda: vm.Model(
-            rng=vm.real(prior=STANDARD), y=vm.observed([1.0], lambda rng: dist.Normal(rng, 1))
-        ),
-        TypeError,
+    "a seed below zero": (lambda: normal().sample_prior_predictive(seed=-1), vm.DomainError,
+        "sample_prior_predictive: seed is -1, but must be an integer of at least 0!"),
+    "a parameter named rng": (lambda: vm.Model(rng=vm.real(prior=STANDARD),
+            y=vm.observed([1.0], lambda rng: dist.Normal(rng, 1))), TypeError,
         ("Model: the distribution of y takes 'rng', which is the name of an argument that the "
-        "model passes to functions: rename the parameter or the data rng!"),
-    ),
+        "model passes to functions: rename the parameter or the data rng!")),
 }  # fmt: skip
 
 
@@ -214,15 +167,11 @@ def test_mistakes(name):
 
 
 SETTINGS = {
-    "num_warmup": "did you mean tune?",
-    "random_seed": "did you mean seed?",
-    "num_samples": "did you mean draws?",
-    "adapt_delta": "did you mean target_accept?",
-    "max_treedepth": "did you mean max_depth?",
-    "n_jobs": "did you mean cores?",
-    "progressbar": "did you mean progress_bar?",
-    "drows": "did you mean draws?",
-}
+    "num_warmup": "did you mean tune?", "random_seed": "did you mean seed?",
+    "num_samples": "did you mean draws?", "adapt_delta": "did you mean target_accept?",
+    "max_treedepth": "did you mean max_depth?", "n_jobs": "did you mean cores?",
+    "progressbar": "did you mean progress_bar?", "drows": "did you mean draws?",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -278,12 +227,6 @@ def test_the_non_centred_form_is_named_only_where_there_is_one():
     ):
         said = problems([], {}, 2, 5, stats, np.ones(0, bool), centred)["divergences"]
         assert said.endswith(f"try target_accept=0.95, then {form}")
-
-
-def test_few_draws_are_compared_with_the_number_that_is_wanted():
-    table = {"ess_bulk": np.array([229.0]), "ess_tail": np.array([500.0])}
-    said = problems(["gamma"], table, 4, 1000, {}, np.ones(1, bool))
-    assert said["ess"].startswith("fewer than 400 effective draws, 100 for each chain: gamma 229;")
 
 
 def test_what_is_no_mistake():

@@ -18,12 +18,12 @@ CHAINS = {"mu": np.arange(6.0).reshape(2, 3), "sigma": np.ones((2, 3, 2))}
 
 
 def make(**settings):
+    def log_density(mu, sigma, y):
+        priors = vm.normal_lpdf(mu, 0.0, 1.0) + vm.gamma_lpdf(sigma, 2.0, 1.0)
+        return priors + vm.normal_lpdf(y, mu, sigma[0])
+
     return vm.Model(
-        lambda mu, sigma, y: (
-            vm.normal_lpdf(mu, 0.0, 1.0)
-            + vm.gamma_lpdf(sigma, 2.0, 1.0)
-            + vm.normal_lpdf(y, mu, sigma[0])
-        ),
+        log_density,
         mu=vm.real(),
         sigma=vm.positive(2),
         data={"y": Y},
@@ -49,12 +49,12 @@ def test_posterior_predictive_of_chains():
     assert group["y"].shape == (2, 3, 5)
     assert group["y"].dtype == np.int64
     equal(group["twice"], 2.0 * CHAINS["mu"][:, :, None] * np.ones(2))
-    again = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
-    equal(again["y"], group["y"])
-    assert np.any(
-        make().sample_posterior_predictive(CHAINS, simulate, seed=2)["posterior_predictive"]["y"]
-        != group["y"]
+    again, other = (
+        make().sample_posterior_predictive(CHAINS, simulate, seed=seed)["posterior_predictive"]["y"]
+        for seed in (1, 2)
     )
+    equal(again, group["y"])
+    assert np.any(other != group["y"])
     assert "posterior_predictive: twice, shape (2, 3, 2)" in repr(found)
 
 
@@ -71,26 +71,16 @@ def test_posterior_predictive_of_an_approximation():
     equal(found["twice"][0], 2.0 * approximation.draws["ratio"])
 
 
-def test_posterior_predictive_distribution():
-    """Of a normal mean with a flat prior: variance 1 / n + 1."""
-    model = vm.Model(lambda mu: vm.normal_lpdf(Y, mu, 1.0), mu=vm.real())
-    approximation = model.laplace(seed=1, draws=4000)
-    z = model.sample_posterior_predictive(
-        approximation, lambda mu, rng: {"z": vm.normal_rng(mu, 1.0, rng=rng)}, seed=2
-    )
-    z = z["posterior_predictive"]["z"]
-    assert abs(np.mean(z) - 2.0) < 5.0 * np.sqrt(1.2 / 4000)
-    assert abs(np.var(z) - 1.2) < 5.0 * 1.2 * np.sqrt(2.0 / 4000)
-
-
 def test_many_draws_from_the_prior_are_recorded(monkeypatch):
+    def prior(centre, scale):
+        return dist.Normal(centre, scale).truncated(upper=4.0)
+
     model = vm.Model(
         centre=vm.interval(0.0, 3.0, prior=dist.Normal(0.0, 2.0)),
         scale=vm.positive(prior=dist.Normal(0.0, 1.0)),
-        theta=vm.upper(4.0, 2, prior=lambda centre, scale: dist.Normal(centre, scale).truncated(
-            upper=4.0)),
+        theta=vm.upper(4.0, 2, prior=prior),
         twice=lambda theta: 2.0 * theta,
-    )  # fmt: skip
+    )
     found = model.sample_prior_predictive(draws=2 * MANY, seed=1)["prior"]
     called = []
     monkeypatch.setattr(predictive, "called", lambda *args: called.append(args))
@@ -104,17 +94,6 @@ def test_many_draws_from_the_prior_are_recorded(monkeypatch):
     shares = stats.norm.cdf(found["theta"][0], centre[:, None], scale[:, None])
     shares /= stats.norm.cdf(4.0, centre, scale)[:, None]
     assert stats.kstest(shares.ravel(), "uniform").pvalue > 1e-3
-
-
-def test_a_prior_outside_the_set_is_refused_where_it_is_recorded():
-    model = vm.Model(
-        s=vm.real(prior=dist.Normal(2, 1)), mu=vm.positive(prior=lambda s: dist.Normal(s, 1))
-    )
-    message = r"^sample_prior_predictive: mu is -.* in a draw from its prior .*: restrict the prior"
-    with pytest.raises(vm.DomainError, match=message) as refused:
-        model.sample_prior_predictive(draws=MANY, seed=1)
-    found = refused.value.__notes__
-    assert found == ["sample_prior_predictive: at draw 12, counted from 0 through all chains"]
 
 
 def test_prior_predictive():
@@ -159,17 +138,15 @@ def test_functions_get_copies():
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: make().sample_posterior_predictive(3.0, simulate), TypeError,
      ("sample_posterior_predictive: result is a float, but must be what Model.sample or "
-     "Model.laplace returned, or a dict of")),
+      "Model.laplace returned, or a dict of")),
     (lambda: make().sample_posterior_predictive({"mu": CHAINS["mu"]}, simulate), TypeError,
      "sample_posterior_predictive: result has no sigma, but must have the parameters mu, sigma!"),
     (lambda: make().sample_posterior_predictive({**CHAINS, "sigma": np.ones((2, 3))}, simulate),
-     vm.ShapeError,
-     ("sample_posterior_predictive: sigma has shape (2, 3), but must have shape (2, 3) and then "
-     "(2,)!")),
+     vm.ShapeError, ("sample_posterior_predictive: sigma has shape (2, 3), but must have shape "
+                     "(2, 3) and then (2,)!")),
     (lambda: make().sample_posterior_predictive({**CHAINS, "mu": np.ones((2, 4))}, simulate),
-     vm.ShapeError,
-     ("sample_posterior_predictive: sigma has shape (2, 3, 2), but must have shape (2, 4) and then "
-     "(2,)!")),
+     vm.ShapeError, ("sample_posterior_predictive: sigma has shape (2, 3, 2), but must have "
+                     "shape (2, 4) and then (2,)!")),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda nu, mu: {}), TypeError,
      "Model: simulate takes 'nu', but must take parameters and data: mu, sigma, ratio, y!"),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: mu), TypeError,
@@ -177,9 +154,8 @@ def test_functions_get_copies():
     (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": "a"}), TypeError,
      "simulate returned 'z' of dtype <U1, but must return real numbers!"),
     (lambda: make().sample_posterior_predictive(CHAINS, lambda mu: {"z": np.ones(int(mu))}),
-     vm.ShapeError,
-     ("sample_posterior_predictive: z has shape (1,) at a draw, but has shape (0,) at another, and "
-     "must be the same at all!")),
+     vm.ShapeError, ("sample_posterior_predictive: z has shape (1,) at a draw, but has shape "
+                     "(0,) at another, and must be the same at all!")),
     (lambda: make().sample_posterior_predictive(CHAINS, simulate, dims={"x": ["j"]}), TypeError,
      "Model: dims has 'x', but must have parameters and quantities: y, twice!"),
     (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0}), TypeError,
@@ -193,18 +169,6 @@ def test_functions_get_copies():
 ])  # fmt: skip
 def test_refusals(call, error, message):
     refuses(error, f"^{re.escape(message)}", call)
-
-
-def test_error_says_at_which_draw():
-    def failing(mu):
-        if mu == 4.0:
-            raise KeyError("no")
-        return {"z": mu}
-
-    with pytest.raises(KeyError) as failure:
-        make().sample_posterior_predictive(CHAINS, failing)
-    found = failure.value.__notes__
-    assert found == ["sample_posterior_predictive: at draw 4, counted from 0 through all chains"]
 
 
 def test_a_result_that_is_simulated_from_does_not_become_arviz_data(monkeypatch):
@@ -234,7 +198,8 @@ def test_predictions_for_new_rows_need_no_observations():
     assert found["posterior_predictive"]["z"].shape == (1, 400, 2)
     one = model.predict(draws, x=np.array([10.0]), group=[1], seed=1)
     assert one["posterior_predictive"]["y"].shape == (1, 400, 1)
-    with pytest.raises(TypeError, match="the model has no data w, but must have: y, z, x, group"):
-        model.predict(draws, w=1.0)
-    with pytest.raises(TypeError, match=r"Model\.predict: simulate is missing"):
-        vm.Model(lambda slope: slope, slope=vm.real()).predict({"slope": np.zeros((1, 2))})
+    message = "the model has no data w, but must have: y, z, x, group"
+    refuses(TypeError, message, model.predict, draws, w=1.0)
+    alone = vm.Model(lambda slope: slope, slope=vm.real())
+    message = r"Model\.predict: simulate is missing"
+    refuses(TypeError, message, alone.predict, {"slope": np.zeros((1, 2))})

@@ -1,6 +1,7 @@
 """What is shown while something takes long: in a terminal, in a notebook, and nowhere else."""
 
 import io
+import re
 import sys
 
 from varmat.models import progress
@@ -11,6 +12,11 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
+
+    def table(self):
+        """The cells of each line that was shown last."""
+        last = re.split("\x1b\\[\\dF", self.getvalue())[-1].replace("\x1b[K", "")
+        return [line.split() for line in last.splitlines()]
 
 
 def test_a_count_in_a_terminal_and_in_a_notebook(monkeypatch):

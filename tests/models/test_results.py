@@ -42,13 +42,9 @@ def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
 def test_missing_package_is_said_with_the_command(monkeypatch):
     for module in ("arviz", "nutpie"):
         monkeypatch.setitem(sys.modules, module, None)
-    for call, error, message in [
-        (lambda: results.to_arviz({}, {}, {}), ImportError,
-         r'to_arviz needs arviz, which is not installed: in a clone .* -e "\.\[sample\]"'),
-        (lambda: GAUSSIAN.sample(), ImportError,
-         r'Model.sample needs nutpie, which is not installed: in a clone .* -e "\.\[sample\]"'),
-    ]:  # fmt: skip
-        refuses(error, message, call)
+    how = r'which is not installed: in a clone .* -e "\.\[sample\]"'
+    refuses(ImportError, f"to_arviz needs arviz, {how}", results.to_arviz, {}, {}, {})
+    refuses(ImportError, f"Model.sample needs nutpie, {how}", GAUSSIAN.sample)
 
 
 def test_another_interface_of_nutpie_is_said_with_its_version(monkeypatch):

@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from comparing import refuses
 from models.schools import SCHOOLS
 from models.small_models import broken
 
@@ -24,20 +25,15 @@ def test_initial_point_is_one_that_the_model_accepts():
     q = model.initial_point(seed=2)
     assert q[0] >= 1.0
     np.testing.assert_array_equal(model.initial_point(seed=2), q)
-    with pytest.raises(KeyError):  # at once, although it would be accepted elsewhere
-        vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real()).initial_point(
-            seed=2
-        )
-    with pytest.raises(
-        vm.ShapeError, match=r"initial_point: q has shape \(2,\), but must have shape \(10,\)!"
-    ):
-        SCHOOLS.initial_point(vm.Model(lambda x: -np.sum(x**2), x=vm.real(2)).optimize(seed=1))
+    # An error is raised at once, although the model would accept other points.
+    failing = vm.Model(lambda x: x if vm.value(x) > 1.0 else {}["small"], x=vm.real())
+    refuses(KeyError, "small", failing.initial_point, seed=2)
+    other = vm.Model(lambda x: -np.sum(x**2), x=vm.real(2)).optimize(seed=1)
+    message = r"initial_point: q has shape \(2,\), but must have shape \(10,\)!"
+    refuses(vm.ShapeError, message, SCHOOLS.initial_point, other)
     never = vm.Model(lambda x: -np.inf * vm.value(x) ** 2, x=vm.real())
-    with pytest.raises(
-        vm.DomainError,
-        match=r"the log density is not finite at 100 random starts; .* give a start .*is -inf",
-    ):
-        never.initial_point(seed=1)
+    message = "the log density is not finite at 100 random starts; .* give a start .*is -inf"
+    refuses(vm.DomainError, message, never.initial_point, seed=1)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,9 +45,8 @@ def test_start_is_around_the_centre_and_not_refused(seed):
             raise vm.DomainError("too small")
         return np.sum(np.where(x < -41.0, -np.inf, -0.5 * x**2))
 
-    point = Callbacks(vm.Model(log_density, x=vm.real(2)), 1, Starts(centre[None])).initial_point(
-        seed
-    )
+    model = vm.Model(log_density, x=vm.real(2))
+    point = Callbacks(model, 1, Starts(centre[None])).initial_point(seed)
     assert point[0] >= 40.0
     assert point[1] >= -41.0
     assert np.all(np.abs(point - centre) <= 2.0)
@@ -59,33 +54,23 @@ def test_start_is_around_the_centre_and_not_refused(seed):
 
 def test_start_where_there_is_little_room():
     centre = np.linspace(100.0, 140.0, 50)
-    model = vm.Model(
-        lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf)), x=vm.real(50)
-    )
-    assert np.all(np.abs(Callbacks(model, 1, Starts(centre[None])).initial_point(1) - centre) < 0.1)
+    inside = lambda x: np.sum(np.where(np.abs(x - centre) < 0.1, -x, -np.inf))  # noqa: E731
+    calls = Callbacks(vm.Model(inside, x=vm.real(50)), 1, Starts(centre[None]))
+    assert np.all(np.abs(calls.initial_point(1) - centre) < 0.1)
 
 
-@pytest.mark.parametrize(
-    ("log_density", "message"),
-    [
-        (
-            lambda x, y: -0.5 * x * x,
-            "the last refusal: the log density is flat in y: a prior or a bound may be missing",
-        ),
-        (lambda x, y: 0.0, "flat in x, y:"),
-        (lambda x, y: vm.normal_lpdf(x, y, 1) - np.inf, "at the last of these, subtract is -inf"),
-        (lambda x, y: x + np.log(-y * y), "at the last of these, log is nan"),
-        (
-            lambda x, y: vm.exponential_lpdf([1.0, -2.0], np.exp(x)) + vm.normal_lpdf(y, x, 1.0),
-            "at the last of these, exponential_lpdf is -inf",
-        ),
-        (
-            lambda x, y: np.sum(vm.poisson_lpmf.pointwise([1, -1], np.exp(x + y))),
-            r"at the last of these, poisson_lpmf.pointwise\[1\] is -inf",
-        ),
-        (lambda x, y: -np.inf, "at the last of these, the log density is -inf"),
-    ],
-)
+@pytest.mark.parametrize(("log_density", "message"), [
+    (lambda x, y: -0.5 * x * x,
+     "the last refusal: the log density is flat in y: a prior or a bound may be missing"),
+    (lambda x, y: 0.0, "flat in x, y:"),
+    (lambda x, y: vm.normal_lpdf(x, y, 1) - np.inf, "at the last of these, subtract is -inf"),
+    (lambda x, y: x + np.log(-y * y), "at the last of these, log is nan"),
+    (lambda x, y: vm.exponential_lpdf([1.0, -2.0], np.exp(x)) + vm.normal_lpdf(y, x, 1.0),
+     "at the last of these, exponential_lpdf is -inf"),
+    (lambda x, y: np.sum(vm.poisson_lpmf.pointwise([1, -1], np.exp(x + y))),
+     r"at the last of these, poisson_lpmf.pointwise\[1\] is -inf"),
+    (lambda x, y: -np.inf, "at the last of these, the log density is -inf"),
+])  # fmt: skip
 def test_start_that_is_not_found(log_density, message):
     calls = Callbacks(vm.Model(log_density, x=vm.real(), y=vm.real()), 1)
     with pytest.raises(vm.DomainError, match=message) as refusal:
@@ -102,6 +87,10 @@ def test_start_of_a_model_that_fails():
 
 def test_starts_of_chains():
     model = vm.Model(lambda x, s: -0.5 * x * x - s, x=vm.real(), s=vm.positive())
+
+    def starts(inits):
+        return starts_of(model.initial_point, model.layout.parameters, inits, None, 3)
+
     at = {"x": 1.0, "s": 1.0}
     draws = {"x": np.arange(8.0).reshape(2, 4), "s": np.ones((2, 4))}
     for inits, x in (
@@ -113,29 +102,18 @@ def test_starts_of_chains():
         # Not parameters, but draws: the last of each chain, then earlier ones.
         (types.SimpleNamespace(posterior=draws), [3.0, 7.0, 2.0]),
     ):
-        found = starts_of(model.initial_point, model.layout.parameters, inits, None, 3)
+        found = starts(inits)
         assert found.radius == 0.0
         np.testing.assert_allclose(found.points, np.transpose([x, np.zeros(3)]), atol=1e-7)
-    assert starts_of(model.initial_point, model.layout.parameters, None, None, 3) == Starts(
-        None, 2.0
-    )
+    assert starts(None) == Starts(None, 2.0)
     x = np.ones((1, 0))
     for few, message in (
         ({"x": x, "s": x}, "has 0 draws, but must"),
         ({"x": x}, "has no draws of s"),
     ):
-        with pytest.raises((vm.DomainError, TypeError), match=f"^Model.sample: inits {message}"):
-            starts_of(
-                model.initial_point,
-                model.layout.parameters,
-                types.SimpleNamespace(posterior=few),
-                None,
-                3,
-            )
-    refused = Callbacks(
-        vm.Model(lambda x: np.log(-x * x), x=vm.real()), 1, Starts(np.ones((1, 1)), 0.0)
-    )
-    with pytest.raises(
-        vm.DomainError, match=r"not finite at the start that was given; .* another start"
-    ):
-        refused.initial_point(1)
+        text, result = f"^Model.sample: inits {message}", types.SimpleNamespace(posterior=few)
+        refuses((vm.DomainError, TypeError), text, starts, result)
+    never = vm.Model(lambda x: np.log(-x * x), x=vm.real())
+    refused = Callbacks(never, 1, Starts(np.ones((1, 1)), 0.0))
+    message = "not finite at the start that was given; .* another start"
+    refuses(vm.DomainError, message, refused.initial_point, 1)

@@ -5,13 +5,12 @@ import pickle
 
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import close, close_slopes, equal, refuses
 from models.schools import SIGMA, Y
 
 import varmat as vm
 import varmat.distributions as dist
 from varmat.derivatives.recorded import Recorded
-from varmat.testing import calibration
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(30, 2))
@@ -31,22 +30,18 @@ def schools(centred=True, **settings):
     )
 
 
+def of_scales(mu, tau):
+    return vm.normal_lpdf(mu, 0, 5), vm.cauchy_lpdf(tau, 0, 5)
+
+
 def schools_function(mu, tau, theta):
-    return (
-        vm.normal_lpdf(mu, 0, 5),
-        vm.cauchy_lpdf(tau, 0, 5),
-        vm.normal_lpdf(theta, mu, tau),
-        vm.normal_lpdf(Y, theta, SIGMA),
-    )
+    schools = vm.normal_lpdf(theta, mu, tau), vm.normal_lpdf(Y, theta, SIGMA)
+    return (*of_scales(mu, tau), *schools)
 
 
 def non_centred_function(mu, tau, z):
-    return (
-        vm.normal_lpdf(mu, 0, 5),
-        vm.cauchy_lpdf(tau, 0, 5),
-        vm.normal_lpdf(Y, mu + tau * z, SIGMA),
-        vm.normal_lpdf(z, 0, 1),
-    )
+    schools = vm.normal_lpdf(Y, mu + tau * z, SIGMA), vm.normal_lpdf(z, 0, 1)
+    return (*of_scales(mu, tau), *schools)
 
 
 def logistic():
@@ -58,11 +53,8 @@ def logistic():
 
 
 def logistic_function(alpha, beta):
-    return (
-        vm.normal_lpdf(alpha, 0, 2),
-        vm.normal_lpdf(beta, 0, 1),
-        vm.bernoulli_logit_glm_lpmf(CLASS, X, alpha, beta),
-    )
+    priors = vm.normal_lpdf(alpha, 0, 2), vm.normal_lpdf(beta, 0, 1)
+    return (*priors, vm.bernoulli_logit_glm_lpmf(CLASS, X, alpha, beta))
 
 
 def covariance(length, noise):
@@ -79,11 +71,8 @@ def process():
 
 
 def process_function(length, noise):
-    return (
-        vm.inv_gamma_lpdf(length, 5, 5),
-        vm.exponential_lpdf(noise, 2),
-        vm.multi_normal_lpdf(HEIGHTS, np.zeros(12), covariance(length, noise)),
-    )
+    priors = vm.inv_gamma_lpdf(length, 5, 5), vm.exponential_lpdf(noise, 2)
+    return (*priors, vm.multi_normal_lpdf(HEIGHTS, np.zeros(12), covariance(length, noise)))
 
 
 SCALES = {"mu": vm.real(), "tau": vm.positive()}
@@ -126,14 +115,14 @@ def test_the_non_centred_form_is_another_way_to_the_same_density():
 
 
 def test_vectors_have_a_non_centred_form():
+    def prior(tau, L):
+        return dist.MultiNormalCholesky(np.ones(2), tau[:, None] * L)
+
     model = vm.Model(
         tau=vm.positive(2, prior=dist.Normal(0, 1)),
         L=vm.cholesky_corr(2, prior=dist.LKJCorrCholesky(2.0)),
-        beta=vm.real(
-            5, 2, centred=False,
-            prior=lambda tau, L: dist.MultiNormalCholesky(np.ones(2), tau[:, None] * L),
-        ),
-    )  # fmt: skip
+        beta=vm.real(5, 2, centred=False, prior=prior),
+    )
     q = np.linspace(-0.5, 0.7, 13)
     values = model.constrain(q)
     factor = values["tau"][:, None] * values["L"]
@@ -232,21 +221,15 @@ def test_functions_terms_and_named_values_mix():
     expected = -1.0 + vm.normal_lpdf([1.0, 2.0], 1.0, 1.0) - 0.5 * 0.25**2 * 3.0
     close(found, expected, 1e-6)
     assert model.constrain([0.0, 0.25], include_tp=True)["twice"] == 1.0
-    lines = str(model.graph()).splitlines()
-    assert [line.split() for line in lines] == [
-        ["sigma", "parameter"],
-        ["mu", "parameter"],
-        ["double", "value", "mu"],
-        ["twice", "value", "double"],
-        ["y", "observed", "twice,", "sigma"],
-    ]
+    lines = [" ".join(line.split()) for line in str(model.graph()).splitlines()]
+    assert lines == [
+        "sigma parameter", "mu parameter", "double value mu", "twice value double",
+        "y observed twice, sigma",
+    ]  # fmt: skip
     assert '"double" -> "twice";' in model.graph().dot
-    same = pickle.loads(pickle.dumps(copy.copy(schools_without_functions())))
-    assert same.log_density(np.ones(1)) == schools_without_functions().log_density(np.ones(1))
-
-
-def schools_without_functions():
-    return vm.Model(mu=vm.real(prior=dist.Normal(0, 5)), y=vm.observed(Y, dist.Normal(0, SIGMA)))
+    whole = vm.Model(mu=vm.real(prior=dist.Normal(0, 5)), y=vm.observed(Y, dist.Normal(0, SIGMA)))
+    same = pickle.loads(pickle.dumps(copy.copy(whole)))
+    assert same.log_density(np.ones(1)) == whole.log_density(np.ones(1))
 
 
 def test_missing_observations_become_parameters():
@@ -266,21 +249,6 @@ def test_missing_observations_become_parameters():
     assert groups["log_likelihood"]["y_observed"].shape == (1, 10, 6)
     equal(groups["observed_data"]["y"], y)
     assert model.sample_prior_predictive(seed=1, draws=4)["prior"]["y_missing"].shape == (1, 4, 2)
-
-
-def test_a_model_is_calibrated_by_its_own_statement():
-    model = vm.Model(
-        mu=vm.real(prior=dist.Normal(0, 1)),
-        y=vm.observed(np.zeros(5), lambda mu: dist.Normal(mu, 2.0)),
-    )
-    found = calibration(
-        model,
-        simulations=40,
-        seed=1,
-        sample=lambda model, draws, seed: model.laplace(draws=draws, seed=seed).draws,
-    )
-    assert found
-    assert np.ptp(found.ranks["mu"]) > 30
 
 
 @pytest.mark.parametrize(("make", "error", "message"), [
@@ -305,15 +273,13 @@ def test_a_model_is_calibrated_by_its_own_statement():
     (lambda: vm.Model(a=lambda b: b, b=lambda a: a), TypeError,
      "^Model: a takes 'b', but must take parameters and data"),
     (lambda: vm.Model(a=vm.real(prior=lambda b: dist.Normal(b, 1)),
-                      b=vm.real(prior=lambda a: dist.Normal(a, 1)),
-                      c=vm.real(prior=lambda a: dist.Normal(a, 1))),
-     TypeError,
+         b=vm.real(prior=lambda a: dist.Normal(a, 1)),
+         c=vm.real(prior=lambda a: dist.Normal(a, 1))), TypeError,
      (r"^Model: the priors depend on each other in a cycle \(a needs b, b needs a\), but must be "
      r"in an order")),
     (lambda: vm.Model(c=vm.real(prior=lambda a: dist.Normal(a, 1)),
-                      a=vm.real(prior=lambda twice: dist.Normal(twice, 1)), twice=lambda b: 2 * b,
-                      b=vm.real(prior=lambda a: dist.Normal(a, 1))),
-     TypeError,
+         a=vm.real(prior=lambda twice: dist.Normal(twice, 1)), twice=lambda b: 2 * b,
+         b=vm.real(prior=lambda a: dist.Normal(a, 1))), TypeError,
      (r"^Model: the priors depend on each other in a cycle \(a needs twice, twice needs b, b "
      r"needs a\), but")),
     (lambda: vm.Model(a=vm.real(3, prior=lambda a: dist.Normal(np.mean(a), 1))), TypeError,
@@ -322,14 +288,6 @@ def test_a_model_is_calibrated_by_its_own_statement():
      "^observed: y is an array of <U1, but must be one of real numbers!"),
     (lambda: vm.Model(mu=vm.real()).sample_prior_predictive(), TypeError,
      "^sample_prior_predictive: mu has no prior, but must"),
-    (
-        lambda: vm.Model(
-            s=vm.real(prior=dist.Normal(0, 1)),
-            mu=vm.positive(9, prior=lambda s: dist.Normal(s, 1)),
-        ).sample_prior_predictive(seed=1),
-        vm.DomainError,
-        r"^sample_prior_predictive: mu is -.* in a draw from its prior .*: restrict the prior",
-    ),
     (lambda: vm.Model(mu=vm.real()).sample_posterior_predictive({"mu": np.zeros((1, 1))}),
      TypeError, "^sample_posterior_predictive: simulate is missing, but must be given"),
 ])  # fmt: skip
@@ -348,9 +306,8 @@ def test_what_is_no_circle():
     q = np.array([0.3, -0.2, 1.5])
     values = model.constrain(q)
     a, b = values["a"], values["b"]
-    expected = vm.normal_lpdf(b, a, 1) + vm.normal_lpdf(
-        [1.0, 1.5, 2.0], a * np.array([0, 1, 1.5]), 1
-    )
+    steps = vm.normal_lpdf([1.0, 1.5, 2.0], a * np.array([0, 1, 1.5]), 1)
+    expected = vm.normal_lpdf(b, a, 1) + steps
     close(model.log_density(q, propto=False, jacobian=False), expected, 1e-6)
 
 
@@ -366,11 +323,8 @@ def test_other_data_for_the_same_model():
     )
     other = model.with_data(y=[5.0, 1.0, 2.0], x=np.array([1.0, 2.0]))
     q = np.array([0.3])
-    expected = (
-        vm.normal_lpdf(q, 0, 5)
-        + vm.normal_lpdf([5.0, 1.0, 2.0], 0.3, 1)
-        + vm.normal_lpdf([1, 2], 0.3, 2)
-    )
+    expected = vm.normal_lpdf(q, 0, 5) + vm.normal_lpdf([5.0, 1.0, 2.0], 0.3, 1)
+    expected = expected + vm.normal_lpdf([1, 2], 0.3, 2)
     close(other.log_density(q, propto=False), expected, 1e-14)
     equal(model.with_data().log_density(q), model.log_density(q))
     message = r"^with_data: the model has no data z, but must have: y, x!"
@@ -380,12 +334,10 @@ def test_other_data_for_the_same_model():
 def test_the_labels_of_other_data_are_their_own():
     pandas = pytest.importorskip("pandas")
     data = {"scale": 10.0}
+    y = pandas.Series(Y, pandas.Index(list("ABCDEFGH"), name="school"))
     model = vm.Model(
         theta=vm.real(prior=dist.Normal(0, 5), dims="school"),
-        y=vm.observed(
-            pandas.Series(Y, pandas.Index(list("ABCDEFGH"), name="school")),
-            lambda theta, scale: dist.Normal(theta, scale),
-        ),
+        y=vm.observed(y, lambda theta, scale: dist.Normal(theta, scale)),
         data=data,
     )
     assert model.with_data(y=2.0 * Y).coords["school"] == list("ABCDEFGH")
@@ -393,8 +345,8 @@ def test_the_labels_of_other_data_are_their_own():
     other = model.with_data(y=pandas.Series([1.0, 2.0], pandas.Index(["I", "J"], name="school")))
     assert other.shapes() == {"theta": (2,)}
     assert other.coords["school"] == ["I", "J"]
-    with pytest.raises(TypeError, match=r"^observed: y is an array of <U1, but must be one of"):
-        model.with_data(y=["a", "b"])
+    message = r"^observed: y is an array of <U1, but must be one of"
+    refuses(TypeError, message, model.with_data, y=["a", "b"])
 
 
 def overwriting(theta):
@@ -446,8 +398,8 @@ def test_a_function_may_overwrite_what_it_is_given(draws):
      vm.DomainError, "b is .* in a draw from its prior .*: restrict the prior"),
 ])  # fmt: skip
 def test_draws_that_are_not_those_of_the_density_are_refused(parameters, error, message, draws):
-    with pytest.raises(error, match=f"^sample_prior_predictive: {message}"):
-        vm.Model(**parameters).sample_prior_predictive(seed=1, draws=draws)
+    draw = vm.Model(**parameters).sample_prior_predictive
+    refuses(error, f"^sample_prior_predictive: {message}", draw, seed=1, draws=draws)
 
 
 def test_bounds_wait_for_what_they_depend_on():
@@ -474,9 +426,7 @@ def test_weights_count_observations():
 
     weighted, repeated = model(y, weights=counts), model(np.repeat(y, counts))
     for q in np.random.default_rng(1).normal(size=(3, 2)):
-        found, expected = weighted.log_density_gradient(q), repeated.log_density_gradient(q)
-        close(found[0], expected[0], 1e-13)
-        close(found[1], expected[1], 1e-12)
+        close_slopes(weighted.log_density_gradient(q), repeated.log_density_gradient(q), 1e-12)
     assert weighted.check_gradient()
     values = weighted.constrain(q)
     terms = weighted.likelihood.plain(values)["y"]
@@ -511,21 +461,16 @@ def test_weights_of_a_discrete_parameter():
     close(found, model(np.repeat(y, counts), group).log_density([0.3, 0.5]), 1e-13)
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "text"),
-    [
-        ({"weights": [1.0, -1.0]}, vm.DomainError, "weights are .* must be nonnegative finite"),
-        ({"weights": [1.0, np.inf]}, vm.DomainError, "must be nonnegative finite"),
-        ({"weights": np.ones(3)}, vm.ShapeError, r"weights in .* of y has shape \(3,"),
-        (
-            {"weights": 2.0, "missing": vm.real},
-            TypeError,
-            "weights and missing are both given, but must not",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "error", "text"), [
+    ({"weights": [1.0, -1.0]}, vm.DomainError, "weights are .* must be nonnegative finite"),
+    ({"weights": [1.0, np.inf]}, vm.DomainError, "must be nonnegative finite"),
+    ({"weights": np.ones(3)}, vm.ShapeError, r"weights in .* of y has shape \(3,"),
+    ({"weights": 2.0, "missing": vm.real}, TypeError,
+     "weights and missing are both given, but must not"),
+])  # fmt: skip
 def test_weights_are_checked(settings, error, text):
-    with pytest.raises(error, match=text):
-        vm.Model(
-            mu=vm.real(), y=vm.observed([1.0, 2.0], lambda mu: dist.Normal(mu, 1.0), **settings)
-        ).log_density([0.0])
+    def log_density():
+        y = vm.observed([1.0, 2.0], lambda mu: dist.Normal(mu, 1.0), **settings)
+        return vm.Model(mu=vm.real(), y=y).log_density([0.0])
+
+    refuses(error, text, log_density)

@@ -20,7 +20,7 @@ LINE = {"a": vm.real(prior=dist.Normal(0, 5)), "b": vm.real(prior=dist.Normal(0,
 
 COUNTS = np.array([1, 0, 1, 1])
 ONE = np.ones(N)
-ROWS = np.tile([0.2, 0.8], (N, 1))
+ROWS, HALF = np.tile([0.2, 0.8], (N, 1)), np.full((2, 2), 0.5)
 
 # The observations and the distribution, a function of the parameters a and b of `LINE`.
 FITTING = {
@@ -60,94 +60,70 @@ def test_data_log_likelihood_and_predictions_have_one_shape(name):
     close(model.log_density(q, propto=False), priors + total, 1e-12)
 
 
-def stated(y, distribution):
-    return vm.Model(**LINE, y=vm.observed(y, distribution)).log_density(np.zeros(2))
-
-
-def prior(**parameters):
-    return vm.Model(**parameters).log_density(np.zeros(2))
-
-
-NO = "4 and no counterpart"
-# A statement, its title, the shape of the distribution and that to which it must broadcast, the
-# length of axis 0, and whether a column is to blame.
-OF_Y = "the distribution of y"
-WRONG = {
-    "a column of data": (lambda: stated(Y, lambda a, b: dist.Normal(a + b * COLUMN, 1)), OF_Y,
-                         (4, 1), (4,), NO, True),
-    "a column of observations": (lambda: stated(Y[:, None], lambda a, b: dist.Normal(a + b * X, 1)),
-        OF_Y, (4,), (4, 1), "4 instead of 1", True),
-    "observations by group": (
-        lambda: stated(Y, lambda a, b: dist.Normal(np.stack([a, b])[GROUP[:, None]], 1)),
-        OF_Y,
-        (4, 1),
-        (4,),
-        NO,
-        True,
-    ),
-    "one observation": (lambda: stated(2.0, lambda a, b: dist.Normal(a + b * X, 1)), OF_Y, (4,), (),
-                        NO, False),
-    "too few": (lambda: stated(Y[:3], lambda a, b: dist.Normal(a + b * X, 1)), OF_Y, (4,), (3,),
-                "4 instead of 3", False),
-    "a fixed distribution": (lambda: vm.Model(y=vm.observed(Y, dist.Normal(np.zeros((2, 4)), 1))),
-                             OF_Y, (2, 4), (4,), "2 and no counterpart", False),
-    "the weights of a mixture": (
-        lambda: stated(2.0, lambda a, b: dist.Mixture(ROWS, 2 * [dist.Normal(a, 1)])), OF_Y, (4,),
-        (), NO, False),
-    "a predictor": (lambda: stated(Y[:1],
-                                   lambda a, b: dist.NormalIdGLM(DESIGN, a, np.stack([a, b]), 1.0)),
-                    OF_Y, (4,), (1,), "4 instead of 1", False),
-    "ends": (lambda: stated(2.0, lambda a, b: dist.Normal(a, 1).censored(upper=ONE)), OF_Y, (4,),
-             (), NO, False),
-    "vectors": (lambda: stated(Y, lambda a, b: dist.MultiNormal(np.zeros((3, 4)), np.eye(4))), OF_Y,
-                (3,), (), "3 and no counterpart", False),
-    "categories": (lambda: stated((COUNTS + 1)[:, None], lambda a, b: dist.Categorical(ROWS)), OF_Y,
-                   (4,), (4, 1), "4 instead of 1", True),
-    "hidden states": (
-        lambda: stated(
-            Y[:1],
-            lambda a, b: dist.HiddenMarkov(
-                np.full(2, 0.5), np.full((2, 2), 0.5), dist.Normal(ROWS, 1.0)
-            ),
-        ),
-        OF_Y,
-        (4,),
-        (1,),
-        "4 instead of 1",
-        False,
-    ),
-    "missing observations": (
-        lambda: vm.Model(
-            a=vm.real(),
-            y=vm.observed([1.0, np.nan], lambda a: dist.Normal(a * COLUMN, 1), missing=vm.real),
-        ).log_density(np.zeros(2)),
-        OF_Y,
-        (4, 1),
-        (2,),
-        NO,
-        True,
-    ),
-    "a prior": (lambda: prior(a=vm.real(prior=dist.Normal(np.zeros(3), 1))), "the prior of a", (3,),
-                (), "3 and no counterpart", False),
-    "a prior of others": (lambda: prior(a=vm.real(),
-                                        b=vm.positive(prior=lambda a: dist.Gamma(ONE, np.exp(a)))),
-                          "the prior of b", (4,), (), NO, False),
-    "a prior of vectors": (lambda: prior(a=vm.simplex(3, prior=dist.Dirichlet(np.ones((2, 3))))),
-                           "the prior of a", (2,), (), "2 and no counterpart", False),
-    "a non-centred prior": (lambda: prior(a=vm.real(prior=dist.StudentT(ONE, 0, 1), centred=False)),
-                            "the prior of a parameter with centred=False", (4,), (), NO, False),
+# What is stated, the shape of the distribution, that to which it must broadcast, and whether a
+# column is to blame.
+OBSERVED = {
+    "a column of data": (Y, lambda a, b: dist.Normal(a + b * COLUMN, 1), (4, 1), (4,), True),
+    "a column of observations": (Y[:, None], lambda a, b: dist.Normal(a + b * X, 1), (4,), (4, 1),
+        True),
+    "observations by group": (Y,
+        lambda a, b: dist.Normal(np.stack([a, b])[GROUP[:, None]], 1), (4, 1), (4,), True),
+    "one observation": (2.0, lambda a, b: dist.Normal(a + b * X, 1), (4,), (), False),
+    "too few": (Y[:3], lambda a, b: dist.Normal(a + b * X, 1), (4,), (3,), False),
+    "a fixed distribution": (Y, dist.Normal(np.zeros((2, 4)), 1), (2, 4), (4,), False),
+    "the weights of a mixture": (2.0, lambda a, b: dist.Mixture(ROWS, 2 * [dist.Normal(a, 1)]),
+        (4,), (), False),
+    "a predictor": (Y[:1], lambda a, b: dist.NormalIdGLM(DESIGN, a, np.stack([a, b]), 1.0), (4,),
+        (1,), False),
+    "ends": (2.0, lambda a, b: dist.Normal(a, 1).censored(upper=ONE), (4,), (), False),
+    "vectors": (Y, lambda a, b: dist.MultiNormal(np.zeros((3, 4)), np.eye(4)), (3,), (), False),
+    "categories": ((COUNTS + 1)[:, None], lambda a, b: dist.Categorical(ROWS), (4,), (4, 1), True),
+    "hidden states": (Y[:1], lambda a, b: dist.HiddenMarkov(HALF[0], HALF, dist.Normal(ROWS, 1.0)),
+        (4,), (1,), False),
+    "missing observations": ([1.0, np.nan], lambda a, b: dist.Normal(a * COLUMN, 1), (4, 1), (2,),
+        True),
+}  # fmt: skip
+PRIORS = {
+    "the prior of a": (lambda: {"a": vm.real(prior=dist.Normal(np.zeros(3), 1))}, (3,), ()),
+    "the prior of b": (
+        lambda: {"a": vm.real(), "b": vm.positive(prior=lambda a: dist.Gamma(ONE, a * a))}, (4,),
+        ()),
+    "the prior of c": (lambda: {"c": vm.simplex(3, prior=dist.Dirichlet(np.ones((2, 3))))}, (2,),
+        ()),
+    "the prior of a parameter with centred=False": (
+        lambda: {"a": vm.real(prior=dist.StudentT(ONE, 0, 1), centred=False)}, (4,), ()),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_distribution_never_counts_more_than_there_is(name):
-    make, title, outer, inner, length, is_column = WRONG[name]
+def expect_wrong(make, title, outer, inner, is_column):
+    """Axes have counterparts from the right, as in broadcasting."""
     with pytest.raises(vm.ShapeError) as caught:
         make()
+    counterparts = dict(zip(range(len(outer))[::-1], inner[::-1], strict=False))
+    other = f"instead of {counterparts[0]}" if 0 in counterparts else "and no counterpart"
     assert str(caught.value) == (
         f"Model: {title} has shape {outer}, but must broadcast to shape {inner}: its axis 0 has "
-        f"length {length}!" + is_column * " A column x becomes a vector by np.ravel(x)."
+        f"length {outer[0]} {other}!" + is_column * " A column x becomes a vector by np.ravel(x)."
     )
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_a_distribution_never_counts_more_than_there_is(name):
+    y, distribution, outer, inner, is_column = OBSERVED[name]
+    more = {"missing": vm.real} if name == "missing observations" else {}
+
+    def make():
+        model = vm.Model(**LINE, y=vm.observed(y, distribution, **more))
+        model.log_density(np.full(model.param_unc_num(), 0.5))
+
+    expect_wrong(make, "the distribution of y", outer, inner, is_column)
+
+
+@pytest.mark.parametrize("title", PRIORS)
+def test_a_prior_never_counts_more_than_there_is(title):
+    parameters, outer, inner = PRIORS[title]
+    make = lambda: vm.Model(**parameters()).log_density(np.full(2, 0.5))  # noqa: E731
+    expect_wrong(make, title, outer, inner, False)
 
 
 def test_a_column_gives_the_estimates_of_a_vector():

@@ -4,7 +4,9 @@ workers.
 
 import os
 import signal
+import threading
 import traceback
+from functools import partial
 
 import numpy as np
 import pytest
@@ -70,15 +72,12 @@ def test_errors_come_with_their_job_and_their_line(pool):
 
 
 def test_data_that_cannot_be_sent_are_refused(pool):
-    import threading
-
     lock = threading.Lock()
-    with pytest.raises(
-        TypeError,
-        match=r"^reduce_sum: the function, or its data, cannot be sent to another process: cannot "
-        r"pickle",
-    ):
-        vm.reduce_sum(lambda x, i, j: 0.0 if lock else 1.0, Y, 1, executor=pool)
+    message = (
+        "^reduce_sum: the function, or its data, cannot be sent to another process: cannot pickle"
+    )
+    f = lambda x, i, j: 0.0 if lock else 1.0  # noqa: E731
+    refuses(TypeError, message, vm.reduce_sum, f, Y, 1, executor=pool)
 
 
 def killing(path, home):
@@ -99,34 +98,34 @@ def killing(path, home):
 EXPECTED = (np.sum((Y - 0.5) ** 2), -2.0 * np.sum(Y - 0.5))
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+needs_sigkill = pytest.mark.skipif(
+    not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system"
+)
+
+
+@needs_sigkill
 def test_jobs_of_a_killed_worker_go_to_a_fresh_pool(tmp_path):
     part = killing(str(tmp_path / "was here"), os.getpid())
-    found = vm.value_and_grad(
-        lambda mu: vm.reduce_sum_static(part, Y, 2, mu, executor="processes")
-    )(0.5)
+    found = vm.value_and_grad(partial(total, part, "processes"))(0.5)
     close(found, EXPECTED, 1e-14)
     assert (tmp_path / "was here").exists()
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def total(part, executor, mu):
+    return vm.reduce_sum_static(part, Y, 2, mu, executor=executor)
+
+
+@needs_sigkill
 def test_jobs_of_a_killed_worker_of_another_pool_are_computed_here(tmp_path):
     part = killing(str(tmp_path / "was here"), os.getpid())
-    with loky.ProcessPoolExecutor(2) as own:
-
-        def f(mu):
-            return vm.reduce_sum_static(part, Y, 2, mu, executor=own)
-
-        with pytest.warns(
-            RuntimeWarning,
-            match=r"^reduce_sum_static: the executor has lost a worker and is broken; the jobs ",
-        ):
-            found = vm.value_and_grad(f)(0.5)
+    message = r"^reduce_sum_static: the executor has lost a worker and is broken; the jobs "
+    with loky.ProcessPoolExecutor(2) as own, pytest.warns(RuntimeWarning, match=message):
+        found = vm.value_and_grad(partial(total, part, own))(0.5)
     close(found, EXPECTED, 1e-14)
     assert (tmp_path / "was here").exists()
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+@needs_sigkill
 def test_a_job_that_kills_its_worker_every_time_is_named(monkeypatch):
     monkeypatch.setattr(executors, "ATTEMPTS", 0)
     home = os.getpid()

@@ -1,20 +1,15 @@
 """Recorded assignments: every way to copy an array, every view, and every order of writing."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import refuses
 from random_functions import COPIES
 from recordings import RUNNERS, agree, agree_everywhere
 
 import varmat as vm
-
-Function = Callable[..., Any]
 
 N = 3
 X = np.array([[0.5, 2.0, -0.3], [1.1, 0.7, -1.4], [0.2, -0.9, 1.6]])
@@ -23,47 +18,44 @@ WEIGHTS = np.linspace(1.0, 2.0, N * N).reshape(N, N) ** 2
 MASK = np.array([[True, False, True], [False, True, True], [True, True, False]])
 
 
-VIEWS: dict[str, Function] = {
-    "whole": lambda x: x,
-    "T": lambda x: x.T,
-    "upside down": lambda x: x[::-1],
-    "rotated": lambda x: x[::-1, ::-1],
-    "right to left": lambda x: x[:, ::-1],
-    "turned": lambda x: x.T[::-1],
+VIEWS = {
+    "whole": lambda x: x,                           "T": lambda x: x.T,
+    "upside down": lambda x: x[::-1],               "rotated": lambda x: x[::-1, ::-1],
+    "right to left": lambda x: x[:, ::-1],          "turned": lambda x: x.T[::-1],
     "reshaped": lambda x: x.reshape(-1)[::-1].reshape(x.shape),
     "copied": lambda x: x.T.reshape(-1).reshape(x.shape),
-}
+}  # fmt: skip
 
 
-def by_out(v: Any, c: Any, x: Any) -> None:
+def by_out(v, c, x):
     np.multiply(v, x, out=v)
 
 
-def by_itself(v: Any, c: Any, x: Any) -> None:
+def by_itself(v, c, x):
     c[...] = v * 1.5
 
 
-def by_swap(v: Any, c: Any, x: Any) -> None:
+def by_swap(v, c, x):
     v[0], v[1] = v[1] * 2.0, v[0].copy()
 
 
-def by_moving(v: Any, c: Any, x: Any) -> None:
+def by_moving(v, c, x):
     v[1:] = v[:-1]
 
 
-def by_addition(v: Any, c: Any, x: Any) -> None:
+def by_addition(v, c, x):
     v += x
 
 
-def by_factor(v: Any, c: Any, x: Any) -> None:
+def by_factor(v, c, x):
     v *= x[0]
 
 
-def by_add_at(v: Any, c: Any, x: Any) -> None:
+def by_add_at(v, c, x):
     np.add.at(v, ([0, 1, 0], [2, 2, 2]), x[0])
 
 
-def by_elements(v: Any, c: Any, x: Any) -> None:
+def by_elements(v, c, x):
     """Numbers written to elements, which are replaced before they are read."""
     row = v[0]
     row[0] = x[0, 1]
@@ -72,18 +64,18 @@ def by_elements(v: Any, c: Any, x: Any) -> None:
     c[0, 0] = row[0] + row[2]
 
 
-def by_diagonal(v: Any, c: Any, x: Any) -> None:
+def by_diagonal(v, c, x):
     v.reshape(-1)[:: N + 1] = x[1]
 
 
-def setter(index: Any, source: Function) -> Function:
-    def write(v: Any, c: Any, x: Any) -> None:
+def setter(index, source):
+    def write(v, c, x):
         v[index] = source(c, x)
 
     return write
 
 
-WRITES: dict[str, Function] = {
+WRITES = {
     "=": setter(Ellipsis, lambda c, x: x),
     "[:] = T": setter(slice(None), lambda c, x: x.T),
     "= row": setter(Ellipsis, lambda c, x: x[1]),
@@ -101,29 +93,29 @@ WRITES: dict[str, Function] = {
 }  # fmt: skip
 
 
-def weighed(c: Any, power: int = 2) -> Any:
+def weighed(c, power=2):
     return np.sum(c**power * WEIGHTS)
 
 
-def once(c: Any, v: Any, write: Function, x: Any) -> Any:
+def once(c, v, write, x):
     write(v, c, x)
     return weighed(c)
 
 
-def after_a_look(c: Any, v: Any, write: Function, x: Any) -> Any:
+def after_a_look(c, v, write, x):
     """What was read before is of the old values, also where it is computed from afterwards."""
     before, part = weighed(c, 3), v[1] * 1.0
     write(v, c, x)
     return before + weighed(v) + np.sum(part * c[0])
 
 
-def twice(c: Any, v: Any, write: Function, x: Any) -> Any:
+def twice(c, v, write, x):
     write(v, c, x)
     write(v[::-1], c, x)
     return weighed(c)
 
 
-def through_two_views(c: Any, v: Any, write: Function, x: Any) -> Any:
+def through_two_views(c, v, write, x):
     other = c.T
     write(v, c, x)
     between = weighed(other)
@@ -135,10 +127,10 @@ ORDERS = (once, after_a_look, twice, through_two_views)
 CASES = list(product(WRITES, ORDERS))
 
 
-def function_of(copy: str, source: str, cases: Any) -> Function:
+def function_of(copy, source, cases):
     """Return the sum of cases, each with a factor of its own."""
 
-    def f(x: Any) -> Any:
+    def f(x):
         total = 0.0
         for k, (target, write, order) in enumerate(cases):
             c = COPIES[copy](VIEWS[source](x))
@@ -149,7 +141,7 @@ def function_of(copy: str, source: str, cases: Any) -> Function:
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_copies_views_and_orders(copy: str) -> None:
+def test_copies_views_and_orders(copy):
     """Every way to copy, of every other view, overwritten through every other view; views, ways and
     orders of writing take turns.
     """
@@ -163,10 +155,10 @@ def test_copies_views_and_orders(copy: str) -> None:
         agree_everywhere(function_of(copy, source, cases), POINTS, second=(i + k) % 4 == 0)
 
 
-def test_a_copy_that_is_elided_is_overwritten_the_other_way_round() -> None:
+def test_a_copy_that_is_elided_is_overwritten_the_other_way_round():
     weights = np.array([1.0, 3.0])
 
-    def f(x: Any) -> Any:
+    def f(x):
         c = x[::-1].copy()
         c[::-1] = x
         return -0.5 * np.sum(c * c * weights)
@@ -174,77 +166,70 @@ def test_a_copy_that_is_elided_is_overwritten_the_other_way_round() -> None:
     agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
 
 
-def test_an_element_that_is_overwritten_with_others_is_read_again() -> None:
-    """The number that was written to it alone is not remembered any longer."""
+def overwritten_with_others(index):
+    """The number that was written to an element alone is not remembered any longer."""
 
-    def f(x: Any) -> Any:
+    def f(x):
         c = x.copy()
         c[0] = x[1]
-        c[np.array([1, 0])] = 2.0 * x[:2]
+        c[np.array(index)] = 2.0 * x[:2]
         return c[0] ** 2 + 3.0 * c[1] * c[2]
 
-    def g(x: Any) -> Any:
-        c = x.copy()
-        c[0] = x[1]
-        c[np.array([True, False, True])] = 2.0 * x[:2]
-        return c[0] ** 2 + 3.0 * c[1] * c[2]
-
-    for each in (f, g):
-        agree(each, (np.array([0.5, 2.0, -1.0]),), (np.array([-1.5, 0.3, 0.7]),))
+    return f
 
 
-def test_an_element_that_is_overwritten_with_an_array_of_one_is_a_number() -> None:
-    def f(x: Any) -> Any:
-        c = x.copy()
-        c[0, ...] = x[1:]
-        return np.stack([c[0], c[1]]) @ np.array([2.0, 3.0]) * c[0]
-
-    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
+def overwritten_with_an_array_of_one(x):
+    """The element is a number."""
+    c = x.copy()
+    c[0, ...] = x[1:2]
+    return np.stack([c[0], c[1]]) @ np.array([2.0, 3.0]) * c[0]
 
 
-def test_the_indices_of_at_are_not_read_as_one_array() -> None:
-    def f(x: Any) -> Any:
-        c = np.stack([x, x])
-        np.add.at(c, ([[0], [1]], [1]), x[:, None])
-        return np.sum(c**2)
-
-    agree(f, (X[:2, :2],), (X[1:3, 1:],))
+def added_at_indices(x):
+    """The indices of `at` are not read as one array."""
+    c = np.stack([x[:2], x[:2]])
+    np.add.at(c, ([[0], [1]], [1]), x[:2, None])
+    return np.sum(c**2)
 
 
-def test_what_is_added_at_places_may_have_more_axes_of_length_one() -> None:
-    def f(x: Any) -> Any:
+def read_several_times(x):
+    """An element gets all contributions. The places read are those of a view in which elements
+    repeat; it is as large as the array.
+    """
+    c = x[:2] * 1.0
+    c[1:] = c[:-1]
+    return np.sum(c) + np.sum(x[[0, 0]]) + np.sum(x[[[0], [0]]])
+
+
+def nothing_written_to_nothing(x):
+    c = x[:0] * 1.0
+    c[...] = x[0]
+    c[1:] = c[:-1]
+    return np.sum(c) + np.sum(x)
+
+
+@pytest.mark.parametrize("f", [
+    overwritten_with_others([1, 0]), overwritten_with_others([True, False, True]),
+    overwritten_with_an_array_of_one, added_at_indices, read_several_times,
+    nothing_written_to_nothing,
+])  # fmt: skip
+def test_single_assignments(f):
+    agree(f, (np.array([0.5, 2.0, -1.0]),), (np.array([-1.5, 0.3, 0.7]),))
+
+
+def test_what_is_added_at_places_may_have_more_axes_of_length_one():
+    def f(x):
         c = x.copy()
         np.add.at(c, (slice(None), -1), x[:, :1] * x[:, 1:])
         return np.sum(c**2)
 
     agree(f, (np.array([[0.5, 2.0]]),), (np.array([[-1.5, 0.3]]),))
     assert vm.value(f(np.array([[0.5, 2.0]]))) == 0.25 + 9.0
-    with pytest.raises(ValueError, match="could not be broadcast"):
-        vm.value_and_grad(lambda x: np.add.at(x * 1.0, [0, 1], x[None]))(np.ones((4,)))
+    wrong = vm.value_and_grad(lambda x: np.add.at(x * 1.0, [0, 1], x[None]))
+    refuses(ValueError, "could not be broadcast", wrong, np.ones(4))
 
 
-def test_an_element_that_is_read_several_times_gets_all_contributions() -> None:
-    """The places read are those of a view in which elements repeat; it is as large as the array."""
-
-    def f(x: Any) -> Any:
-        c = x * 1.0
-        c[1:] = c[:-1]
-        return np.sum(c) + np.sum(x[[0, 0]]) + np.sum(x[[[0], [0]]])
-
-    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
-
-
-def test_nothing_written_to_nothing() -> None:
-    def f(x: Any) -> Any:
-        c = x[:0] * 1.0
-        c[...] = x[0]
-        c[1:] = c[:-1]
-        return np.sum(c) + np.sum(x)
-
-    agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
-
-
-def renewal(x: Any, days: int, series: int) -> Any:
+def renewal(x, days, series):
     """Each day of a series is a weighted sum of all earlier ones."""
     made, weights = np.zeros((days, series)) + 0.0 * x[0], 0.9 ** np.arange(days)
     for j in range(series):
@@ -254,7 +239,7 @@ def renewal(x: Any, days: int, series: int) -> Any:
     return np.sum(made * made)
 
 
-def test_series_that_read_their_whole_past_stay_independent() -> None:
+def test_series_that_read_their_whole_past_stay_independent():
     """However many there are, each day is the same few steps."""
     x = np.array([0.4, -0.7, 1.1])
     counts = []

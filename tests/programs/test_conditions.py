@@ -1,11 +1,8 @@
 """Comparisons in recordings: they select anew at every point, and some are refused."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import equal, near, refuses
 
 import varmat as vm
 from varmat.programs.ir.program import RecordingError
@@ -15,24 +12,20 @@ MASK = np.array([True, False] * 3)
 
 SELECTIONS = {
     "np.where": lambda x: np.sum(np.where(x > 0, x**2, -x)),
-    "data on the left": lambda x: np.sum(
-        np.where(abscissas < x[0], x[1], x[2]) + np.where(np.less(abscissas, x[3]), x, 1.0)
-    ),
+    "data on the left": lambda x:
+        np.sum(np.where(abscissas < x[0], x[1], x[2]) + np.where(np.less(abscissas, x[3]), x, 1.0)),
     "and": lambda x: np.sum(np.where((x > 0) & (x < 1), x**3, 0.1 * x)),
     "or, with data": lambda x: np.sum(
         np.where((x > 0.5) | (x < -0.5) | MASK, x**3, 0.1 * x) + np.where(MASK & (x > 0), x, 0)
     ),
     "exclusive or": lambda x: np.sum(np.where((x > 0) ^ (x > 0.5) ^ MASK, x, x**2)),
     "not": lambda x: np.sum(np.where(~(x > 0), x**3, 0.1 * x)),
-    "as numbers": lambda x: np.sum(
-        (x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2
-    ),
-    "their sums": lambda x: (
-        np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2)
-    ),
-    "truth values remain truth values": lambda x: np.sum(
-        x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)
-    ),
+    "as numbers": lambda x:
+        np.sum((x > 0) * x + 2.0 * (x <= 0.3) * np.exp(x) + (1.0 - (x >= 0)) - (x < 0.1) / 2),
+    "their sums": lambda x:
+        np.sum(x * ((x > 0) * 1.0 + 1.0 * (x > 0.5))) + np.sum((x != 0).astype(float) * x**2),
+    "truth values remain truth values": lambda x:
+        np.sum(x * ((x > 0) * (x < 1) * MASK * 1.0 + MASK * (x > -1) * 1.0)),
     "ufuncs of truth values": lambda x: np.sum(
         np.where(
             np.logical_and(x > 0, x < 1) | np.logical_not(x > -1) | np.logical_xor(MASK, x > 0.5),
@@ -42,37 +35,28 @@ SELECTIONS = {
         + np.where(np.bitwise_or(x > 0, np.invert(MASK)) & (x < 2), x, 0.0)
     ),
     "sums of truth values": lambda x: np.sum(x * (((x > 0) + (x > 0.5) + MASK) * 1.0)),
-    "ufuncs of numbers": lambda x: np.sum(
-        np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x
-    ),
-    "other operators": lambda x: (
+    "ufuncs of numbers": lambda x:
+        np.sum(np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x),
+    "other operators": lambda x:
         np.sum((x > 0) ** 2 * x + 2.0 ** (x > 0) * x + ((x > 0) % 2 + (x > 1) // 2) * x)
-        + (x > 0) @ x
-        + abscissas @ (x > 0)
-    ),
-    "scalars": lambda x: (
-        np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1])
-    ),
+        + (x > 0) @ x + abscissas @ (x > 0),
+    "scalars": lambda x:
+        np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1]),
     "np.select": lambda x: np.sum(np.select([x > 0.5, x > 0], [x**2, x], np.exp(x))),
-    "broadcasting": lambda x: np.sum(
-        np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)
-    ),
-    "elements": lambda x: (
-        np.where((x > 0)[2], x[0], x[1] ** 2) + np.sum(np.where((x > 0)[::2], x[1::2], 0.0))
-    ),
+    "broadcasting": lambda x:
+        np.sum(np.where(x.reshape(2, 3) > x[:3], x.reshape(2, 3) * 2, x[:3] ** 2)),
+    "elements": lambda x:
+        np.where((x > 0)[2], x[0], x[1] ** 2) + np.sum(np.where((x > 0)[::2], x[1::2], 0.0)),
     "ufuncs": lambda x: np.sum(
         np.where(np.greater(x, 0.2), x, x**2) + np.where(np.equal(abscissas - 3, x), 1.0, x)
     ),
-    "where the other choice is undefined": lambda x: np.sum(
-        np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)
-    ),
-    "a removable singularity": lambda x: np.sum(
-        np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))
-    ),
+    "where the other choice is undefined": lambda x:
+        np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0)),
+    "a removable singularity": lambda x:
+        np.sum(np.where(x == 0.0, 1.0, np.sin(x) / np.where(x == 0.0, 1.0, x))),
     "one in another": lambda x: np.sum(np.where(x > 0, np.where(x > 1, x**2, x), 0.0)),
-    "what is summed": lambda x: (
-        np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0)
-    ),
+    "what is summed": lambda x:
+        np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0),
     "rows of the library": lambda x: np.sum(vm.fma(x > 0, x, vm.lmultiply(x < 1, np.exp(x)))),
     "rearranged": lambda x: np.sum(
         np.where(np.broadcast_to(np.reshape(x[:6] > 0.2, (2, 3)), (2, 2, 3)), 2.0, x[0])
@@ -80,17 +64,17 @@ SELECTIONS = {
         + np.where(np.tile(np.repeat(x[:3] < 1, 2)[::2], (2, 1)), x[2], np.copy(x[3:6] > 0) * 1.0)
     ),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("f", SELECTIONS.values(), ids=SELECTIONS)
 @pytest.mark.parametrize("times", [1, 20_000])
-def test_selections(f: Any, times: int) -> None:
+def test_selections(f, times):
     """The longer arrays are processed block by block."""
 
     evaluations = []
 
-    def many(x: Any) -> Any:
+    def many(x):
         evaluations.append(x)
         return f(x) if times == 1 else np.sum(np.where(x > 0.25, np.exp(x), x**2)) + f(x[:6])
 
@@ -99,85 +83,73 @@ def test_selections(f: Any, times: int) -> None:
     for _ in range(4):
         x = rng.normal(size=6 * times)
         x[1], x[2] = 0.0, 1.0
-        (value, gradient), (expected, other) = recorded(x), eager(x)
-        assert value == pytest.approx(expected, rel=1e-12)
-        np.testing.assert_allclose(gradient, other, rtol=1e-13)
+        near(recorded(x), eager(x), 1e-13)
     assert len(evaluations) == 5  # the recording takes one more
 
 
-def test_special_values_are_compared_as_numpy_compares_them() -> None:
-    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
-    for compare in (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater):
-        f = vm.recorded(
-            lambda x, y, compare=compare: np.sum(
-                np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0)
-            ),
-            (0, 1),
-        )
-        f(np.ones(6), np.zeros(6))
-        for y in (x, x[::-1].copy(), np.zeros(6)):
-            assert f(x, y)[0] == np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0))
-
-
 @pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: np.sum(x[x > 0]),
-        lambda x: x[np.where(x > 0)[0][0]],
-        lambda x: x[0] * np.asarray(x > 0)[0],
-        lambda x: np.array(x > 0, dtype=float) @ x,
-        lambda x: x[0] * len(x > 0),
-        lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
-        lambda x: np.sum((x > 0).astype(int) * x),
-        lambda x: next(x[int(c)] for c in x > 0),
-        lambda x: np.sum(np.where((x > 0) & 1, x, 0.0)),
-        lambda x: np.sum(np.where((x > 0) & [True, False, True], x, 0.0)),
-        lambda x: np.sum(np.where(np.logical_and(x > 0, 2.0), x, 0.0)),
-        lambda x: np.sum(np.where(np.logical_or.reduce([x > 0, x < 1]), x, 0.0)),
-        lambda x: np.sum(np.exp(x > 0) * x),
-        lambda x: np.sum(np.gcd(x > 0, 2) * x),
-    ],
+    "compare", [np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater]
 )
-def test_everything_else_is_a_look_at_the_values(f: Any) -> None:
-    with pytest.raises(
-        vm.TapeError,
-        match=r"^recorded: the function looks at the value of a variable here .* use np.where",
-    ):
-        vm.recorded(f)(np.array([1.0, -2.0, 3.0]))
+def test_special_values_are_compared_as_numpy_compares_them(compare):
+    def f(x, y):
+        return np.sum(np.where(compare(x, y), 2.0, 1.0) * np.arange(6.0))
+
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
+    recorded = vm.recorded(f, (0, 1))
+    recorded(np.ones(6), np.zeros(6))
+    for y in (x, x[::-1].copy(), np.zeros(6)):
+        assert recorded(x, y)[0] == f(x, y)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(x[x > 0]),
+    lambda x: x[np.where(x > 0)[0][0]],
+    lambda x: x[0] * np.asarray(x > 0)[0],
+    lambda x: np.array(x > 0, dtype=float) @ x,
+    lambda x: x[0] * len(x > 0),
+    lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
+    lambda x: np.sum((x > 0).astype(int) * x),
+    lambda x: next(x[int(c)] for c in x > 0),
+    lambda x: np.sum(np.where((x > 0) & 1, x, 0.0)),
+    lambda x: np.sum(np.where((x > 0) & [True, False, True], x, 0.0)),
+    lambda x: np.sum(np.where(np.logical_and(x > 0, 2.0), x, 0.0)),
+    lambda x: np.sum(np.where(np.logical_or.reduce([x > 0, x < 1]), x, 0.0)),
+    lambda x: np.sum(np.exp(x > 0) * x),
+    lambda x: np.sum(np.gcd(x > 0, 2) * x),
+])  # fmt: skip
+def test_everything_else_is_a_look_at_the_values(f):
+    message = r"^recorded: the function looks at the value of a variable here .* use np.where"
+    refuses(vm.TapeError, message, vm.recorded(f), np.array([1.0, -2.0, 3.0]))
 
 
 @pytest.mark.parametrize(
     "f", [lambda x: -(x > 0), lambda x: (x > 0) - (x < 1), lambda x: (x > 0) & x]
 )
-def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f: Any) -> None:
+def test_what_numpy_refuses_to_do_with_truth_values_is_refused(f):
     for gradient in (vm.value_and_grad, vm.recorded):
-        with pytest.raises((TypeError, vm.TapeError)):
-            gradient(lambda x: np.sum(f(x) * x))(np.ones(3))
+        refuses((TypeError, vm.TapeError), None, gradient(lambda x: np.sum(f(x) * x)), np.ones(3))
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: x[0] if x[0] == None else x[1],  # noqa: E711 - what people write
-        lambda x: x[0] if x[0] != "auto" else x[1],
-        lambda x: x[0] if x[0] in [None, "auto"] else x[1],
-        lambda x: x[0] if None in list(x) else x[1],
-        lambda x: np.sum(np.where(x == None, 1.0, 2.0) * x),  # noqa: E711
-        lambda x: (
-            x[0] if np.isrealobj(x) and not np.iscomplexobj(x) and np.all(np.isreal(x)) else x[1]
-        ),
-        lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
-    ],
-)
-def test_properties_that_do_not_depend_on_values_may_be_asked(f: Any) -> None:
+@pytest.mark.parametrize("f", [
+    lambda x: x[0] if x[0] == None else x[1],  # noqa: E711 - what people write
+    lambda x: x[0] if x[0] != "auto" else x[1],
+    lambda x: x[0] if x[0] in [None, "auto"] else x[1],
+    lambda x: x[0] if None in list(x) else x[1],
+    lambda x: np.sum(np.where(x == None, 1.0, 2.0) * x),  # noqa: E711
+    lambda x: (
+        x[0] if np.isrealobj(x) and not np.iscomplexobj(x) and np.all(np.isreal(x)) else x[1]
+    ),
+    lambda x: x[0] if np.any(np.iscomplex(x)) else x[1] + np.sum(np.imag(x)),
+])  # fmt: skip
+def test_properties_that_do_not_depend_on_values_may_be_asked(f):
     x = np.array([1.0, -2.0, 3.0])
     value, gradient = vm.recorded(f)(x)
     assert value == f(x)
-    np.testing.assert_array_equal(gradient, vm.gradient(f, x))
+    equal(gradient, vm.gradient(f, x))
 
 
 @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])
-def test_ufunc_methods_of_conditions_look_at_values(method: str) -> None:
+def test_ufunc_methods_of_conditions_look_at_values(method):
     def f(x):
         others = (x > 0,) if method == "outer" else ()
         return np.sum(np.where(getattr(np.logical_and, method)(x > 0, *others), x, 0.0))

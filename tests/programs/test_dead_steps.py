@@ -1,22 +1,19 @@
 """Steps whose results nothing reads."""
 
-from __future__ import annotations
-
 import numpy as np
+from layouts import with_arguments
 
 from programs.verified import verify
-from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.passes import without_dead_steps
 
 
-def test_what_is_read_stays_in_order() -> None:
+def test_what_is_read_stays_in_order():
     """A step stays for a view of its result, for one of several results, and for an effect, with
     all that it reads.
     """
-    builder = Builder()
-    x = builder.argument((3,))
+    builder, x = with_arguments((3,))
     first = builder.ufunc(np.exp, x)
     builder.ufunc(np.sin, builder.ufunc(np.cos, first))
     both = PythonCall("both", lambda a: (a, a), [((3,), FLOAT)] * 2, True)

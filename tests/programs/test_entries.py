@@ -2,12 +2,11 @@
 called from Python.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
 import pytest
+from comparing import close, equal
 from recordings import EVERY_RUNNER, LARGE, RUNNERS, agree, vectors
 
 import varmat as vm
@@ -16,24 +15,8 @@ from varmat.programs.ir.memory import Plan
 from varmat.programs.kernels.python_calls import PythonCall
 
 
-def test_operations_of_ones_own_may_return_other_numbers():
-    for kind in (
-        lambda x: x.astype(np.float32),
-        lambda x: x.astype(int),
-        lambda x: x.astype(">f8"),
-        list,
-    ):
-        one = vm.operation()(lambda x: 2.0 * x)
-        one.reverse(lambda g, r, x, kind=kind: kind(2.0 * g))
-        agree(lambda x, one=one: np.sum(one(x)), *vectors(3))
-    for kind in (np.float32, int, np.asarray, float):
-        one = vm.operation()(lambda x, kind=kind: kind(3 * x.size))
-        one.reverse(lambda g, r, x, kind: np.zeros(x.shape))
-        agree(lambda x, one=one: one(x) * np.sum(x), *vectors(3))
-
-
 def test_assignments_in_place_where_nobody_looks():
-    rng = np.random.default_rng(3)
+    """Each takes at most a gather and a selection, forward and in reverse."""
 
     def rows(x):
         a = np.zeros((4, 3)) + x[:3]
@@ -42,57 +25,22 @@ def test_assignments_in_place_where_nobody_looks():
             a[i, 1] = 2.0 * a[i, 0]
         return np.sum(a * a)
 
-    def looked_at(x):
-        a = x[:6] * 1.0
-        before = a[1:3] * a[2]
-        first = np.exp(a)
-        a[1:3] = before * x[6:8]
-        second = np.flip(a)
-        a[0] = a[5] * 3.0
-        third = np.linalg.norm(a) + a[0] ** 2
-        a[4:] = 1.0
-        return np.sum(first * second) + third * np.sum(a * a) + np.sum(np.cumsum(a) * second)
-
-    def of_a_view(x):
-        a = np.outer(x[:3], x[3:6])
-        part = a.T[1:]
-        part[0] = x[:3]
-        kept = np.sum(a**2)
-        part[1] *= 2.0
-        return kept * np.sum(np.sin(a) @ x[:3])
-
-    for f in (rows, looked_at, of_a_view):
-        agree(f, *((rng.normal(size=8),) for _ in range(3)))
-    # Each assignment takes at most a gather and a selection, forward and in reverse.
-    counts = agree(rows, (rng.normal(size=8),)).program.counts()
+    counts = agree(rows, *vectors(8)).program.counts()
     assert counts["copy"] + counts["where"] + counts["gather"] <= 8 * 4 + 4, counts
 
 
 def test_assignments_at_an_array_without_axes():
     def f(x):
-        y = x * 1.5
+        y, z = x * 1.5, x[0] * 1.5
         y[np.array(1)] = x[0] * 3.0
         y[np.array(2), [0, 1]] = x[1, :2] * y[1, 1]
-        return np.sum(y * y)
+        z[np.array(1)] = x[0, 0] * 3.0
+        return np.sum(y * y) + np.sum(z**3)
 
-    def g(x):
-        y = x[0] * 1.5
-        y[np.array(1)] = x[0, 0] * 3.0
-        return np.sum(y * y)
-
-    for function in (f, g):
-        agree(function, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
+    agree(f, *((np.cos(np.arange(16.0) + k).reshape(4, 4),) for k in range(3)))
 
 
 def test_assignments_through_a_reshape_of_another_memory_order():
-    weights = np.arange(6.0).reshape(3, 2)
-
-    def values(x):
-        y = x.T + 1.0
-        flat = y.reshape(-1)
-        flat[1], flat[3] = 5.0, x[0, 2]
-        return np.sum(y * weights)
-
     def adjoints(x):
         y = x * 1.5
         y.reshape(-1)[1] = 5.0
@@ -103,14 +51,9 @@ def test_assignments_through_a_reshape_of_another_memory_order():
         return np.sum(np.tanh(y.reshape(-1))) + np.sum(y * x.T.T * x.T.T)
 
     rng = np.random.default_rng(4)
-    for f in (values, adjoints, added_to):
-        agree(
-            f,
-            *(
-                (order(rng.normal(size=(2, 3))),)
-                for order in (np.ascontiguousarray, np.asfortranarray, np.asfortranarray)
-            ),
-        )
+    for f in (adjoints, added_to):
+        rows, *columns = rng.normal(size=(3, 2, 3))
+        agree(f, (rows,), *((np.asfortranarray(x),) for x in columns))
 
 
 def test_assignments_into_large_arrays_between_loops():
@@ -138,22 +81,6 @@ def test_updates_of_whole_arrays_cost_nothing():
 
     recorded = agree(rows, (LARGE,), (LARGE[::-1] + 1.0,))
     assert not recorded.program.counts().keys() & {"copy", "where", "gather", "assemble"}
-
-    def looked_at(x):
-        y, z = np.exp(x), np.sin(x)
-        part = y[2:]
-        y[...] = z
-        z[0] = 3.0
-        y[1] = part[0]
-        z[...] = y[::-1]
-        part *= 2.0
-        w = z.reshape(5, 2).T
-        w[0] = w[1]
-        z += y
-        x += z
-        return np.sum(y * z * x + part[0])
-
-    agree(looked_at, *vectors(10))
 
 
 def test_large_indices():
@@ -198,7 +125,7 @@ def test_a_large_argument_may_be_assigned_to():
     x = LARGE + 0.5
     before = x.copy()
     agree(f, (x,), (LARGE - 0.5,))
-    np.testing.assert_array_equal(x, before)
+    equal(x, before)
 
 
 def test_assignments_of_everything_that_fits():
@@ -236,16 +163,13 @@ def test_writing_elements_one_after_the_other_is_linear():
         g(np.ones(n))
         # A result that is written over an operand must occupy a part of its memory.
         scratch = Plan(g.program).scratch
-        in_place = set()
+        elements = 0
         for step in g.program.steps:
-            places = [scratch.get(id(v)) for v in (*step.results, *step.operands)]
-            if (
-                step.kernel.name in ("write", "assemble")
-                and places[0] is not None
-                and places[0] in places[1:]
-            ):
-                in_place.add(id(step))
-        return sum(step.results[0].size for step in g.program.steps if id(step) not in in_place)
+            made, *read = (scratch.get(id(v)) for v in (*step.results, *step.operands))
+            is_written = step.kernel.name in ("write", "assemble") and made is not None
+            if not (is_written and made in read):
+                elements += step.results[0].size
+        return elements
 
     few, some, many = map(elements_made, (20, 100, 180))
     assert many - some <= 1.5 * (some - few)
@@ -254,25 +178,17 @@ def test_writing_elements_one_after_the_other_is_linear():
 # --- operations ---
 
 
-def names(g):
-    return {name.partition(".")[0] for name in g.program.counts()}
-
-
-def test_operations_of_the_library_are_traced():
+@pytest.mark.parametrize("f", [
+    lambda x: vm.normal_lpdf(x, 0.3, 1.2), vm.dot_self, lambda x: np.mean(x) * np.var(x),
+    lambda x: np.sum(np.stack([x, x**2]) ** 2),
+    lambda x: np.sum(np.concatenate([x, 2.0 * x]) ** 2),
+    lambda x: np.sum(np.diff(x) ** 2) + np.trace(np.outer(x, x)),
+    lambda x: np.sum(np.linalg.cholesky(np.outer(x, x) + np.eye(5))),
+])  # fmt: skip
+def test_operations_of_the_library_are_traced(f):
     """The value functions and rules are traced, so no step calls Python."""
-    for f in (
-        lambda x: vm.normal_lpdf(x, 0.3, 1.2),
-        vm.dot_self,
-        lambda x: np.mean(x) * np.var(x),
-        lambda x: np.sum(np.stack([x, x**2]) ** 2),
-        lambda x: np.sum(np.concatenate([x, 2.0 * x]) ** 2),
-        lambda x: np.sum(np.diff(x) ** 2) + np.trace(np.outer(x, x)),
-        lambda x: np.sum(np.linalg.cholesky(np.outer(x, x) + np.eye(5))),
-    ):
-        g = agree(f, *vectors(5), rtol=1e-11)
-        assert not [
-            step.kernel for step in g.program.steps if isinstance(step.kernel, PythonCall)
-        ], str(g.program)
+    program = agree(f, *vectors(5), rtol=1e-11).program
+    assert not any(isinstance(step.kernel, PythonCall) for step in program.steps), str(program)
 
 
 def test_operations_of_ones_own_are_called():
@@ -283,29 +199,11 @@ def test_operations_of_ones_own_are_called():
     cube = vm.operation()(lambda x: calls.append("value") or Saved(x**3, slope=3.0 * x**2))
     cube.reverse(lambda g, r, x, slope: calls.append("reverse") or g * slope)
     g = agree(lambda x: np.sum(cube(x) * x), *vectors(3))
-    assert [
-        step.kernel.is_native for step in g.program.steps if isinstance(step.kernel, PythonCall)
-    ] == [False, False]
+    called = [x.kernel for x in g.program.steps if isinstance(x.kernel, PythonCall)]
+    assert [kernel.is_native for kernel in called] == [False, False]
     calls.clear()
     g(np.ones(3))
     assert calls == ["value", "reverse"]
-
-
-def test_operations_with_several_results():
-    @vm.operation()
-    def both(x, y):
-        return x * y, np.sum(x)
-
-    @both.reverse
-    def both_reverse(g, r, x, y):
-        product, total = g
-        zero = np.zeros_like(x)
-        product, total = zero if product is None else product, 0.0 if total is None else total
-        return product * y + total, product * x
-
-    agree(lambda x: np.sum(both(x, np.sin(x))[0] ** 2) + both(x, x)[1] * x[0], *vectors(4))
-    agree(lambda x: both(x[:2], x[2:])[1] ** 2, *vectors(4))
-    agree(lambda x: np.sum(both(x[:2], x[2:])[0] ** 2), *vectors(4))
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
@@ -316,17 +214,17 @@ def test_settings_of_operations_are_kept(runner):
     for factor in (1.0, 2.0):
         value, gradient = f(factor * np.ones(2))
         assert value == 2.0 * (factor**3 + factor**2)
-        np.testing.assert_allclose(gradient, 3.0 * factor**2 + 2.0 * factor, rtol=1e-15)
+        close(gradient, 3.0 * factor**2 + 2.0 * factor, 1e-15)
 
 
 # --- rows of the elementwise table ---
 
 
-def test_a_constant_exponent_of_zero_has_no_derivative_anywhere() -> None:
+def test_a_constant_exponent_of_zero_has_no_derivative_anywhere():
     """Also where the reciprocal is not finite."""
     edge = np.array([5e-324, np.nan, 0.0, np.inf])
     for exponent in (0, 0.0, np.zeros(4)):
         for runner in RUNNERS:
             recorded = vm.recorded(lambda x: np.sum(x**exponent), runner=runner)  # noqa: B023
             recorded(np.ones(4))
-            np.testing.assert_array_equal(recorded(edge)[1], np.zeros(4))
+            equal(recorded(edge)[1], np.zeros(4))

@@ -1,10 +1,9 @@
 """Rows of the elementwise table in programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from layouts import returning, run_all
+from comparing import close, equal
+from layouts import returning, run_all, with_arguments
 from recordings import agree, vectors
 
 import varmat as vm
@@ -18,23 +17,22 @@ from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
 
 
-def test_rows_of_the_table_become_ufuncs() -> None:
+def test_rows_of_the_table_become_ufuncs():
     for name, steps in (("exp", ["exp"]), ("gammaln", ["gammaln"]), ("square", ["square"])):
         builder = Builder()
         apply_row(builder, ROWS[name], [builder.argument((3,))])
         assert [step.kernel.name for step in builder.steps] == steps
 
 
-def test_conditions_are_steps_of_truth_values() -> None:
-    builder = Builder()
-    x, y = builder.argument((3,)), builder.argument((3,))
+def test_conditions_are_steps_of_truth_values():
+    builder, x, y = with_arguments((3,), (3,))
     assert apply_row(builder, FIXED, [x]) is x
     less = apply_row(builder, {f: row for row, f in COMPARISON_OF.items()}[np.less], [x, y])
     assert less.dtype == BOOL
     chosen = apply_row(builder, SELECTION, [less, x, y])
     assert [step.kernel.name for step in builder.steps] == ["less", "where"]
     for found in run_all(returning(builder, chosen), Y, Y[::-1].copy()).values():
-        np.testing.assert_array_equal(found[0], np.minimum(Y, Y[::-1]))
+        equal(found[0], np.minimum(Y, Y[::-1]))
 
 
 # So many rows are one program, because most take longer to compile than to run.
@@ -43,7 +41,7 @@ NAMED = [name for name in sorted(ROWS) if ROWS[name].points]
 
 
 @pytest.mark.parametrize("start", range(0, len(NAMED), TOGETHER))
-def test_every_row_is_traced(start: int) -> None:
+def test_every_row_is_traced(start):
     """Nothing calls Python, except functions for which there is no ufunc."""
     builder, arrays, values, expected = Builder(), [], [], []
     names = NAMED[start : start + TOGETHER]
@@ -63,14 +61,14 @@ def test_every_row_is_traced(start: int) -> None:
             np.testing.assert_allclose(made, true, rtol=1e-13, equal_nan=True, err_msg=message)
 
 
-def test_functions_of_python_that_are_no_formulas_are_called() -> None:
+def test_functions_of_python_that_are_no_formulas_are_called():
     half = np.frompyfunc(lambda x: x / 2 if x > 0 else x, 1, 1)
     row = vm.elementwise("half_of", half, "g * where(x > 0, 0.5, 1.0)", scalar=half)
     builder = Builder()
     made = apply_row(builder, row, [builder.argument((3,))])
     assert isinstance(made.step.kernel, PythonFunction)
     for found in run_all(returning(builder, made), Y).values():
-        np.testing.assert_array_equal(found[0], np.where(Y > 0, Y / 2, Y))
+        equal(found[0], np.where(Y > 0, Y / 2, Y))
 
 
 def cubed(name):
@@ -92,74 +90,61 @@ def test_names_of_rows_mean_nothing_to_a_program(start):
     rows = [cubed(name) for name in NAMES[start::4]]
 
     def f(x):
-        return sum(
-            np.sum(row(x) * x)
-            + np.sum(np.where(x > 0.1 * k, row(x), -x))
-            + row(x[0])
-            + np.sum((x < 0.2) * x)
-            + np.sum(x) * 3.0
-            for k, row in enumerate(rows)
-        )
+        total = 0.0
+        for k, row in enumerate(rows):
+            total = total + np.sum(row(x) * x) + np.sum(np.where(x > 0.1 * k, row(x), -x))
+            total = total + row(x[0]) + np.sum((x < 0.2) * x) + np.sum(x) * 3.0
+        return total
+
+    def of_shapes(x):
+        total = 0.0
+        for row in rows:
+            total = total + np.sum(row(x[:2])) * row(x[3]) + np.sum(row(x[:, None]) + x)
+            total = total + np.sum(np.outer(row(x), x) * np.outer(x, row(x)))
+            total = total + np.sum(row(x)[[0, 2, 2]]) + np.sum(row(np.concatenate([x, x[:2]])))
+        return total
 
     agree(f, *vectors(4))
-    agree(
-        lambda x: sum(
-            np.sum(row(x[:2])) * row(x[3])
-            + np.sum(np.outer(row(x), x) * np.outer(x, row(x)))
-            + np.sum(row(x[:, None]) + x)
-            + np.sum(row(x)[[0, 2, 2]])
-            + np.sum(row(np.concatenate([x, x[:2]])))
-            for row in rows
-        ),
-        *vectors(5),
-    )
+    agree(of_shapes, *vectors(5))
     point = np.linspace(-1.0, 1.0, 4)
-    found, expected = (
-        vm.Model(f, x=vm.real(4), recorded=recorded).log_density_gradient(point)
-        for recorded in (True, False)
-    )
-    assert found[0] == pytest.approx(expected[0], rel=1e-13)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
+    models = [vm.Model(f, x=vm.real(4), recorded=recorded) for recorded in (True, False)]
+    found, expected = (model.log_density_gradient(point) for model in models)
+    close(found, expected, 1e-13)
 
 
 def test_rows_of_two_and_three_operands_that_are_called_as_comparisons():
+    def product(x, y):
+        return x * y * y
+
+    def difference(x, y, z):
+        return x * y - z
+
     greater = vm.elementwise(
-        "greater",
-        np.frompyfunc(lambda x, y: x * y * y, 2, 1),
-        "g * y * y",
-        "2.0 * g * x * y",
-        scalar=lambda x, y: x * y * y,
+        "greater", np.frompyfunc(product, 2, 1), "g * y * y", "2.0 * g * x * y", scalar=product
     )
     chosen = vm.elementwise(
-        "selection",
-        np.frompyfunc(lambda x, y, z: x * y - z, 3, 1),
-        "g * y",
-        "g * x",
-        "-g",
-        scalar=lambda x, y, z: x * y - z,
+        "selection", np.frompyfunc(difference, 3, 1), "g * y", "g * x", "-g", scalar=difference
     )
 
     def f(x):
-        return np.sum(greater(x, x[::-1]) * np.where(x > 0.3, x, 2.0)) + np.sum(
-            chosen(x, x[0], np.sin(x)) ** 2
-        )
+        sums = np.sum(greater(x, x[::-1]) * np.where(x > 0.3, x, 2.0))
+        return sums + np.sum(chosen(x, x[0], np.sin(x)) ** 2)
 
     agree(f, *vectors(4))
 
 
 def test_a_name_that_is_registered_twice():
     """Each row keeps its own meaning, whichever was registered first."""
-    first = cubed("mine")
-    second = vm.elementwise(
-        "mine", np.frompyfunc(lambda x: x**2, 1, 1), "2.0 * g * x", scalar=lambda x: x**2
-    )
-    agree(
-        lambda x: np.sum(first(x)) + 10.0 * np.sum(second(x)) + first(x[0]) * second(x[1]),
-        *vectors(3),
-    )
+    first, ufunc = cubed("mine"), np.frompyfunc(lambda x: x**2, 1, 1)
+    second = vm.elementwise("mine", ufunc, "2.0 * g * x", scalar=lambda x: x**2)
+
+    def both(x):
+        return np.sum(first(x)) + 10.0 * np.sum(second(x)) + first(x[0]) * second(x[1])
+
+    agree(both, *vectors(3))
     agree(lambda x: np.sum(second(x)) + 10.0 * np.sum(first(x)), *vectors(3))
     x = np.array([0.5, -1.0, 2.0])
     model = vm.Model(lambda x: -np.sum((first(x) - second(x)) ** 2), x=vm.real(3), recorded=True)
     value, gradient = model.log_density_gradient(x)
     assert value == pytest.approx(-np.sum((x**3 - x**2) ** 2), rel=1e-13)
-    np.testing.assert_allclose(gradient, -2.0 * (x**3 - x**2) * (3.0 * x**2 - 2.0 * x), rtol=1e-13)
+    close(gradient, -2.0 * (x**3 - x**2) * (3.0 * x**2 - 2.0 * x), 1e-13)

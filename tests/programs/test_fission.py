@@ -1,16 +1,14 @@
 """Loop fission: random loops give what they gave before, and only recurrences stay in loops."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import close, equal
+from layouts import with_arguments
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Value
+from varmat.programs.ir.program import BOOL, ElsewhereError
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised
 from varmat.programs.passes.fission import LONG, fissioned
@@ -19,7 +17,7 @@ from varmat.programs.run import runner_for
 SHAPES = [(), (), (), (2,), (2, 2), (20,)]
 
 
-def random_value(rng: np.random.Generator, builder: Builder, values: list[Value]) -> Value:
+def random_value(rng, builder, values):
     """A step, or a view, of values that are chosen at random."""
     x, y = (values[i] for i in rng.integers(len(values), size=2))
     kind = rng.integers(10)
@@ -44,7 +42,7 @@ def random_value(rng: np.random.Generator, builder: Builder, values: list[Value]
     return builder.ufunc(ufunc, *together(builder, x, y))
 
 
-def together(builder: Builder, *values: Value) -> list[Value]:
+def together(builder, *values):
     """Values that broadcast: some are replaced by their sums."""
     shapes = [v.shape for v in values]
     try:
@@ -54,7 +52,7 @@ def together(builder: Builder, *values: Value) -> list[Value]:
     return [*values]
 
 
-def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
+def random_loop(rng):
     """A program with a loop of random steps, and arguments for it."""
     body, trips = Builder(), LONG + int(rng.integers(3))
     carried, rows, shared = (
@@ -71,7 +69,7 @@ def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
             body.guard(body.compare(np.less, body.ufunc(np.tanh, v), body.constant(limit)))
             body.guard_between(body.ufunc(np.tanh, body.sum(v)), -limit, limit)
 
-    def handed(shape: tuple[int, ...]) -> Value:
+    def handed(shape):
         """Bounded, so that recurrences do not grow."""
         fitting = [v for v in values if v.shape == shape]
         x = fitting[rng.integers(len(fitting))]
@@ -79,14 +77,9 @@ def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
 
     made = [values[i] for i in rng.integers(len(values), size=4)]
     stacked = int(rng.integers(5))
-    loop = Loop(
-        body.program([*map(handed, carried), *made]),
-        trips,
-        len(carried),
-        len(rows),
-        stacked,
-        backwards=bool(rng.integers(2)),
-    )
+    outputs = body.program([*map(handed, carried), *made])
+    backwards = bool(rng.integers(2))
+    loop = Loop(outputs, trips, len(carried), len(rows), stacked, backwards=backwards)
     whole = Builder()
     shapes = [*carried, *((trips, *shape) for shape in rows), *shared]
     given = [0.5 * rng.normal(size=shape) for shape in shapes]
@@ -97,7 +90,7 @@ def random_loop(rng: np.random.Generator) -> tuple[Program, list[Any]]:
     return program, [x for x, v in zip(given, operands, strict=True) if not v.is_constant]
 
 
-def outcome(run: Any) -> Any:
+def outcome(run):
     """What a run returns; None if a guard ends it."""
     try:
         return run()
@@ -106,7 +99,7 @@ def outcome(run: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_random_loops_keep_their_values(seed: int) -> None:
+def test_random_loops_keep_their_values(seed):
     program, given = random_loop(np.random.default_rng(seed))
     expected = outcome(lambda: interpret(program, *given))
     for parts in (fissioned(program), optimised(program)):
@@ -115,17 +108,17 @@ def test_random_loops_keep_their_values(seed: int) -> None:
         for found in (outcome(lambda: interpret(parts, *given)), outcome(lambda: runner(given))):  # noqa: B023
             assert (found is None) == (expected is None)
             for x, y in zip(found or (), expected or (), strict=True):
-                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
+                close(x, y, 1e-12, 1e-13)
 
 
-def whole_program(loop: Loop, *shapes: tuple[int, ...]) -> Program:
+def whole_program(loop, *shapes):
     whole = Builder()
     operands = [whole.argument(shape) for shape in shapes]
     return whole.program([whole.constant(0.0), *whole.apply(loop, *operands)])
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_only_the_recurrence_stays(backwards: bool) -> None:
+def test_only_the_recurrence_stays(backwards):
     """x <- a x + r^2 in the loop; exp(a), r^2 before it; tanh(x) and the sum after it."""
     body = Builder()
     x, r, a = (body.argument(()) for _ in range(3))
@@ -141,7 +134,7 @@ def test_only_the_recurrence_stays(backwards: bool) -> None:
     assert {"exp", "square", "tanh", "guard", "matmul"} <= parts.counts().keys()
 
 
-def test_a_loop_without_recurrence_becomes_arrays() -> None:
+def test_a_loop_without_recurrence_becomes_arrays():
     """Lags of the rows, and an average of them."""
     body = Builder()
     first, second, r = (body.argument(()) for _ in range(3))
@@ -153,12 +146,11 @@ def test_a_loop_without_recurrence_becomes_arrays() -> None:
     _, *last, lagged = interpret(parts, -1.0, -2.0, rows)
     assert last == [39.0, 38.0]
     expected = np.array([[-1.0, *rows[:-1]], [-2.0, -1.0, *rows[:-2]], rows])
-    np.testing.assert_array_equal(lagged, np.sum(expected, axis=0))
+    equal(lagged, np.sum(expected, axis=0))
 
 
-def test_short_loops_stay() -> None:
-    body = Builder()
-    x, r = body.argument(()), body.argument(())
+def test_short_loops_stay():
+    body, x, r = with_arguments((), ())
     outputs = [body.ufunc(np.add, x, body.ufunc(np.exp, r))]
     program = whole_program(Loop(body.program(outputs), LONG - 1, 1, 1), (), (LONG - 1,))
     assert fissioned(program) is program

@@ -1,29 +1,20 @@
 """Loops over time, hidden Markov chains and initial value problems as functions of JAX."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, near, refuses
 
 import varmat.programs.passes.fission
+from programs.test_jax import double  # noqa: F401 - a fixture
 
 vm = varmat
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 Y = np.array([0.3, -1.1, 0.6, 0.2, -0.4, 1.3, 0.1])
 
 
-@pytest.fixture(autouse=True)
-def double():
-    jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_disable_most_optimizations", True)  # which take most of the time
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
-def agree(f: Any, point: Any) -> Any:
+def agree(f, point):
     """Demand that the program as a function of JAX, compiled and mapped, has the value and gradient
     of ours at several points.
     """
@@ -31,9 +22,7 @@ def agree(f: Any, point: Any) -> Any:
     points = point * np.array([[1.0], [0.9], [1.05]])
     values, gradients = map(np.stack, zip(*map(ours, points), strict=True))
     function = ours.program.to_jax()
-    found, slopes = jax.jit(jax.vmap(function))(points)
-    np.testing.assert_allclose(found, values, rtol=1e-12)
-    np.testing.assert_allclose(slopes, gradients, rtol=1e-12, atol=1e-12 * np.max(abs(gradients)))
+    near(jax.jit(jax.vmap(function))(points), [values, gradients])
     return ours
 
 
@@ -102,7 +91,7 @@ def test_second_derivatives_of_loops():
     hessian = vm.recorded(vm.hessian(garch_density))
     expected = hessian(P)
     _, found = jax.jit(hessian.program.to_jax())(P)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.max(abs(expected)))
+    close(found, expected, 1e-12, 1e-12 * np.max(abs(expected)))
 
 
 @pytest.mark.parametrize("long", [1, 100])
@@ -114,9 +103,8 @@ def test_a_step_that_is_refused_makes_it_nan(long, monkeypatch):
 
     ours = vm.recorded(f)
     value, slope = ours(0.2)
-    found, slopes = jax.jit(jax.vmap(ours.program.to_jax()))(np.array([-0.2, 0.2]))
-    np.testing.assert_allclose(found, [np.nan, value], rtol=1e-12)
-    np.testing.assert_allclose(slopes, [np.nan, slope], rtol=1e-12)
+    found = jax.jit(jax.vmap(ours.program.to_jax()))(np.array([-0.2, 0.2]))
+    close(np.array(found), [[np.nan, value], [np.nan, slope]], 1e-12)
 
 
 def test_what_jax_cannot_run_in_a_loop_is_named():
@@ -131,10 +119,8 @@ def test_what_jax_cannot_run_in_a_loop_is_named():
     f = vm.recorded(lambda p: np.sum(vm.scan(lambda c, y, p: (c + cube(p), c), 0.0, Y, p)[1]))
     f(0.3)
     names = "cube in loop, cube.reverse in loop"
-    with pytest.raises(
-        TypeError, match=re.escape(f"to_jax: JAX cannot run the steps {names} of this program")
-    ):
-        f.program.to_jax()
+    message = re.escape(f"to_jax: JAX cannot run the steps {names} of this program")
+    refuses(TypeError, message, f.program.to_jax)
 
 
 # --- hidden Markov chains ---
@@ -198,10 +184,9 @@ def test_where_a_solution_ends_it_is_nan(most, x):
     ours = vm.recorded(f)
     expected = ours(0.5)
     function = jax.jit(ours.program.to_jax())
-    np.testing.assert_allclose(function(0.5), expected, rtol=1e-12)
+    close(function(0.5), expected, 1e-12)
     assert np.isnan(function(x)).all()
-    with pytest.raises(vm.DomainError, match="the solver stopped"):
-        ours(x)
+    refuses(vm.DomainError, "the solver stopped", ours, x)
 
 
 def test_stiff_initial_value_problems():
@@ -219,5 +204,4 @@ def test_solvers_that_are_called_are_refused():
     solver = vm.ode_adjoint_tol_ctl
     f = vm.recorded(lambda x: np.sum(solver(predators, [1.0, 2.0], 0.0, TIMES, *limits, *x)))
     f(THETA)
-    with pytest.raises(TypeError, match="to_jax: JAX cannot run the steps ode_solution"):
-        f.program.to_jax()
+    refuses(TypeError, "to_jax: JAX cannot run the steps ode_solution", f.program.to_jax)

@@ -2,16 +2,13 @@
 the operands.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.special
-from layouts import Operands, returning, run_all, shape, smaller
+from comparing import equal
+from layouts import Operands, returning, run_all, shape, smaller, with_arguments
 
 from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.ir.kernel import Kernel
@@ -25,12 +22,9 @@ from varmat.programs.kernels.places import GATHER, Assemble, Write, copy_kernel,
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.kernels.reductions import SUM, Accumulate, Reduce
 
-# A case takes a maker of operands. It returns the results of a kernel and the expected results.
-Case = Callable[[Operands], tuple[Any, Any]]
 
-
-def of_numbers(ufunc: Any, low: float = -2.0, high: float = 2.0) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def of_numbers(ufunc, low=-2.0, high=2.0):
+    def case(o):
         whole = shape(o.rng)
         values = [o.number(smaller(o.rng, whole), low, high) for _ in range(ufunc.nin)]
         return o.builder.call(ufunc_kernel(ufunc), *values), ufunc(*o.arrays)
@@ -38,16 +32,15 @@ def of_numbers(ufunc: Any, low: float = -2.0, high: float = 2.0) -> Case:
     return case
 
 
-def of_integers(o: Operands) -> tuple[Any, Any]:
+def of_integers(o):
     """A ufunc that also has loops for integers, and warns if such an argument is not an integer."""
     x = o.builder.call(ufunc_kernel(np.absolute), o.number(shape(o.rng), 0.1, 2.0))
-    return o.builder.call(
-        ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x
-    ), scipy.special.expn(2, np.abs(o.arrays[0]))
+    made = o.builder.call(ufunc_kernel(scipy.special.expn), o.builder.constant(2.0), x)
+    return made, scipy.special.expn(2, np.abs(o.arrays[0]))
 
 
-def of_truths(ufunc: Any) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def of_truths(ufunc):
+    def case(o):
         whole = shape(o.rng)
         values = [o.truth(smaller(o.rng, whole)) for _ in range(ufunc.nin)]
         return o.builder.call(ufunc_kernel(ufunc), *values), ufunc(*o.arrays)
@@ -55,64 +48,50 @@ def of_truths(ufunc: Any) -> Case:
     return case
 
 
-def function(o: Operands) -> tuple[Any, Any]:
+def function(o):
     whole = shape(o.rng)
     values = [o.number(smaller(o.rng, whole)) for _ in range(2)]
-    return o.builder.call(PythonFunction("polynomial", lambda x, y: x * y + y), *values), o.arrays[
-        0
-    ] * o.arrays[1] + o.arrays[1]
+    made = o.builder.call(PythonFunction("polynomial", lambda x, y: x * y + y), *values)
+    return made, o.arrays[0] * o.arrays[1] + o.arrays[1]
 
 
-def select(o: Operands) -> tuple[Any, Any]:
+def select(o):
     whole = shape(o.rng)
-    values = (
-        o.truth(smaller(o.rng, whole)),
-        o.number(smaller(o.rng, whole)),
-        o.number(smaller(o.rng, whole)),
-    )
-    return o.builder.call(SELECT, *values), np.where(*o.arrays)
+    condition = o.truth(smaller(o.rng, whole))
+    values = [o.number(smaller(o.rng, whole)) for _ in range(2)]
+    return o.builder.call(SELECT, condition, *values), np.where(*o.arrays)
 
 
-def reduction(ufunc: Any, least: int = 0) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def reduction(ufunc, least=0):
+    def case(o):
         whole = shape(o.rng, 1, lengths=[n for n in (0, 1, 2, 3, 17, 40) if n >= least])
-        axes = tuple(
-            sorted(
-                int(i) for i in o.rng.permutation(len(whole))[: o.rng.integers(1, len(whole) + 1)]
-            )
-        )
+        order, count = o.rng.permutation(len(whole)), o.rng.integers(1, len(whole) + 1)
+        axes = tuple(sorted(order[:count].tolist()))
         return o.builder.call(Reduce(ufunc, axes), o.number(whole)), ufunc.reduce(o.arrays[0], axes)
 
     return case
 
 
-def running(ufunc: Any) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def running(ufunc):
+    def case(o):
         whole = shape(o.rng, 1)
         axis = int(o.rng.integers(len(whole)))
-        return o.builder.call(Accumulate(ufunc, axis), o.number(whole)), ufunc.accumulate(
-            o.arrays[0], axis
-        )
+        made = o.builder.call(Accumulate(ufunc, axis), o.number(whole))
+        return made, ufunc.accumulate(o.arrays[0], axis)
 
     return case
 
 
-def sum_of_several(o: Operands) -> tuple[Any, Any]:
+def sum_of_several(o):
     """The same value may occur several times."""
-    whole = shape(o.rng)
-    values = [o.number(smaller(o.rng, whole)) for _ in range(o.rng.integers(2, 5))]
-    chosen = [
-        *range(len(values)),
-        *(int(i) for i in o.rng.integers(len(values), size=o.rng.integers(3))),
-    ]
-    chosen = [int(i) for i in o.rng.permutation(chosen)]
-    total: Any = 0.0
-    for i in chosen:
-        total = total + o.arrays[i]
-    return o.builder.call(SUM, *(values[i] for i in chosen)), total
+    whole, rng = shape(o.rng), o.rng
+    values = [o.number(smaller(rng, whole)) for _ in range(rng.integers(2, 5))]
+    again = rng.integers(len(values), size=rng.integers(3)).tolist()
+    chosen = rng.permutation([*range(len(values)), *again]).tolist()
+    return o.builder.call(SUM, *(values[i] for i in chosen)), sum(o.arrays[i] for i in chosen)
 
 
-def product(o: Operands) -> tuple[Any, Any]:
+def product(o):
     n, rng = int(o.rng.integers(0, 6)), o.rng
     stack = shape(rng, 0, 2, (1, 2, 3))
     left = (n,) if rng.uniform() < 0.3 else (*smaller(rng, stack), int(rng.integers(0, 6)), n)
@@ -121,26 +100,37 @@ def product(o: Operands) -> tuple[Any, Any]:
     return o.builder.matmul(*values), np.matmul(*o.arrays)
 
 
-def copy(o: Operands) -> tuple[Any, Any]:
+def copy(o):
     whole = shape(o.rng)
     x = (o.truth if o.rng.uniform() < 0.5 else o.number)(smaller(o.rng, whole))
     return o.builder.call(copy_kernel(whole), x), np.broadcast_to(o.arrays[0], whole)
 
 
-def kept(o: Operands) -> tuple[Any, Any]:
+def kept(o):
     whole = shape(o.rng)
     return o.builder.call(kept_kernel(whole), o.number(whole)), o.arrays[0]
 
 
-def gather(o: Operands) -> tuple[Any, Any]:
+def gather(o):
     n = int(o.rng.integers(1, 20))
     places = o.rng.integers(n, size=shape(o.rng, 1))
-    return o.builder.call(
-        GATHER, o.number((n,), contiguous=True), o.builder.constant(places)
-    ), o.arrays[0][places]
+    made = o.builder.call(GATHER, o.number((n,), contiguous=True), o.builder.constant(places))
+    return made, o.arrays[0][places]
 
 
-def assembled(o: Operands) -> tuple[Any, Any]:
+def offset_in(part, whole):
+    """Return how many bytes after the first element of an array a part of it begins."""
+    first, start = (x.__array_interface__["data"][0] for x in (whole, part))
+    return start - first if part.size else 0
+
+
+def random_part(rng, whole):
+    """Return an index for a random part of an array, which may be turned."""
+    index = tuple(slice(*sorted(rng.integers(n + 1, size=2).tolist())) for n in whole)
+    return index, (lambda a: a[..., ::-1]) if rng.uniform() < 0.3 else (lambda a: a)
+
+
+def assembled(o):
     """Views that overlap, and elements by index, are added to zeros or to an array."""
     rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
     base = o.number(whole, contiguous=True) if rng.uniform() < 0.5 else None
@@ -150,52 +140,36 @@ def assembled(o: Operands) -> tuple[Any, Any]:
         if rng.uniform() < 0.3:
             places = rng.integers(expected.size, size=shape(rng, 1))
             value = o.number(() if rng.uniform() < 0.3 else places.shape)
-            np.add.at(
-                expected.reshape(-1),
-                places.reshape(-1),
-                np.broadcast_to(o.arrays[-1], places.shape).reshape(-1),
-            )
+            added = np.broadcast_to(o.arrays[-1], places.shape)
+            np.add.at(expected.reshape(-1), places.reshape(-1), added.reshape(-1))
             parts.append((places, places.shape, value))
         else:
-            index = tuple(
-                slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole
-            )
-            part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
-            offset = (
-                part.__array_interface__["data"][0] - expected.__array_interface__["data"][0]
-                if part.size
-                else 0
-            )
+            index, turned = random_part(rng, whole)
+            part = turned(expected[index])
             value = o.number(smaller(rng, part.shape))
             part += o.arrays[-1]
-            parts.append(((offset, part.strides), part.shape, value))
+            parts.append(((offset_in(part, expected), part.strides), part.shape, value))
     return o.builder.assemble(whole, parts, base), expected
 
 
-def partition(o: Operands) -> tuple[Any, Any]:
+def partition(o):
     rng, rows, columns = o.rng, int(o.rng.integers(1, 5)), int(o.rng.integers(1, 5))
-    whole, cut = np.empty((rows, columns)), int(rng.integers(1, columns + 1))
-    columns_of = [(i, j) for i, j in ((0, cut), (cut, columns)) if j > i]
+    cut = int(rng.integers(1, columns + 1))
     parts = [
-        ((8 * i, whole[:, i:j].strides), (rows, j - i), o.number((rows, j - i)))
-        for i, j in columns_of
-    ]
-    assert is_partition(whole.shape, [(place, at) for place, at, _ in parts])
-    return o.builder.assemble(whole.shape, parts), np.concatenate(o.arrays, axis=1)
+        ((8 * i, (8 * columns, 8)), (rows, j - i), o.number((rows, j - i)))
+        for i, j in ((0, cut), (cut, columns)) if j > i
+    ]  # fmt: skip
+    assert is_partition((rows, columns), [(place, at) for place, at, _ in parts])
+    return o.builder.assemble((rows, columns), parts), np.concatenate(o.arrays, axis=1)
 
 
-def write(o: Operands) -> tuple[Any, Any]:
+def write(o):
     """The new values of a part may be a part of the same array, or broadcast."""
     rng, whole = o.rng, shape(o.rng, 1, lengths=(1, 2, 3, 7))
     before = o.number(whole, contiguous=True)
     expected = o.arrays[0].copy()
-    index = tuple(slice(*sorted(int(i) for i in rng.integers(n + 1, size=2))) for n in whole)
-    part = expected[index][..., ::-1] if rng.uniform() < 0.3 else expected[index]
-    offset = (
-        part.__array_interface__["data"][0] - expected.__array_interface__["data"][0]
-        if part.size
-        else 0
-    )
+    index, turned = random_part(rng, whole)
+    part = turned(expected[index])
     if rng.uniform() < 0.3:
         again = tuple(slice(n - i.stop, n - i.start) for n, i in zip(whole, index, strict=True))
         value, array = o.builder.view(before, lambda a: a[again]), o.arrays[0][again]
@@ -203,61 +177,52 @@ def write(o: Operands) -> tuple[Any, Any]:
         value = o.number(smaller(rng, part.shape))
         array = o.arrays[1]
     part[...] = array
-    place, kernel = (offset, part.strides), partial(Write, has_base=True, replaces=True)
-    return o.builder.call(kernel(whole, (place,), (part.shape,)), before, value), expected
+    places = ((offset_in(part, expected), part.strides),)
+    kernel = Write(whole, places, (part.shape,), has_base=True, replaces=True)
+    return o.builder.call(kernel, before, value), expected
 
 
-def triangular(transposed: bool) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def triangular(transposed):
+    def case(o):
         n = int(o.rng.integers(1, 6))
         a = o.number((n, n), 1.0, 2.0, contiguous=True)
-        b = o.number(
-            (n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(0, 4))), contiguous=True
-        )
+        columns = () if o.rng.uniform() < 0.5 else (int(o.rng.integers(0, 4)),)
+        b = o.number((n, *columns), contiguous=True)
         lower = np.tril(np.abs(o.arrays[0]))
-        o.arrays[0] = lower
         # What stands above the diagonal is not read.
-        a = o.builder.call(ufunc_kernel(np.absolute), a)
-        return o.builder.call(SolveTriangular(transposed), a, b), np.linalg.solve(
-            lower.T if transposed else lower, o.arrays[1]
-        )
+        made = o.builder.call(ufunc_kernel(np.absolute), a)
+        made = o.builder.call(SolveTriangular(transposed), made, b)
+        return made, np.linalg.solve(lower.T if transposed else lower, o.arrays[1])
 
     return case
 
 
-def square_matrices(ufunc: Any) -> Case:
-    def case(o: Operands) -> tuple[Any, Any]:
+def square_matrices(ufunc):
+    def case(o):
         n, stack = int(o.rng.integers(0, 19)), shape(o.rng, 0, 2)
-        a = o.number((*stack, n, n))
-        a = o.builder.matmul(
-            a, o.builder.transposed(a, [*range(len(stack)), len(stack) + 1, len(stack)])
-        )
-        a = o.builder.call(ufunc_kernel(np.add), a, o.builder.constant(np.eye(n)))
-        return o.builder.call(Gufunc(ufunc), a), ufunc(
-            np.matmul(o.arrays[0], np.swapaxes(o.arrays[0], -1, -2)) + np.eye(n)
-        )
+        a, order = o.number((*stack, n, n)), [*range(len(stack)), len(stack) + 1, len(stack)]
+        square = o.builder.matmul(a, o.builder.transposed(a, order))
+        made = o.builder.call(ufunc_kernel(np.add), square, o.builder.constant(np.eye(n)))
+        x = o.arrays[0]
+        return o.builder.call(Gufunc(ufunc), made), ufunc(x @ np.swapaxes(x, -1, -2) + np.eye(n))
 
     return case
 
 
-def python(o: Operands) -> tuple[Any, Any]:
+def python(o):
     """The call has several results, one of which only another call understands."""
     whole = shape(o.rng)
     x, y = o.number(whole), o.number(whole)
-    first = PythonCall(
-        "both",
-        lambda x, y: (x + y, x.sum(), {"x": x.copy()}),
-        [(whole, FLOAT), ((), FLOAT), ((), OBJECT)],
-        True,
-    )
-    added, total, token = o.builder.apply(first, x, y)
+    results = [(whole, FLOAT), ((), FLOAT), ((), OBJECT)]
+    first = PythonCall("both", lambda x, y: (x + y, x.sum(), {"x": x.copy()}), results, True)
     second = PythonCall("again", lambda token, z: (token["x"] * z,), [(whole, FLOAT)], True)
+    added, total, token = o.builder.apply(first, x, y)
     again = o.builder.call(second, token, added)
     a, b = o.arrays
     return [added, total, again], [a + b, a.sum(), a * (a + b)]
 
 
-CASES: dict[str, Case] = {
+CASES = {
     **{f.__name__: of_numbers(f) for f in (
         np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.hypot, np.arctan2,
          np.negative, np.square, np.exp,
@@ -290,7 +255,7 @@ TOGETHER = 4
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
+def test_everything_that_runs_a_kernel_gives_the_same(name):
     number = list(CASES).index(name)
     for first in range(0, 4 if name in ALIKE else 12, TOGETHER):
         o, values, expected = Operands(np.random.default_rng([number, first])), [], []
@@ -309,26 +274,21 @@ def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
                 )
 
 
-def test_every_kernel_has_a_case() -> None:
+def test_every_kernel_has_a_case():
     """Some kernels have a test of their own instead."""
-    tested = {type(GUARD)}
+    tested = {type(GUARD), type(MATMUL), Assemble, Loop}
     for seed in range(4):  # some shapes have no elements, and no step
         for case in CASES.values():
             o = Operands(np.random.default_rng(seed))
             case(o)
             tested |= {type(step.kernel) for step in o.builder.steps}
-    tested |= {type(MATMUL), Assemble, Loop}
     modules = (elementwise, guards, matrices, places, python_calls, reductions)
-    everything = {
-        kind
-        for module in modules
-        for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, Kernel)
-    }
-    assert everything - tested == {Kernel, guards.Unless}
+    everything = [x for module in modules for x in vars(module).values() if isinstance(x, type)]
+    kernels = {x for x in everything if issubclass(x, Kernel)}
+    assert kernels - tested == {Kernel, guards.Unless}
 
 
-def test_shapes_and_types_of_results_are_known_in_advance() -> None:
+def test_shapes_and_types_of_results_are_known_in_advance():
     """The shape and the type are known. Results of comparisons are never nan or infinite."""
     x, y = Value((2, 1)), Value((3,))
     assert ufunc_kernel(np.add).results(x, y) == [((2, 3), np.dtype(float))]
@@ -339,7 +299,7 @@ def test_shapes_and_types_of_results_are_known_in_advance() -> None:
     assert GATHER.results(x, Value((5, 6), np.dtype(np.int64))) == [((5, 6), np.dtype(float))]
 
 
-def test_kernels_with_the_same_settings_are_equal() -> None:
+def test_kernels_with_the_same_settings_are_equal():
     assert ufunc_kernel(np.add) is ufunc_kernel(np.add)
     assert copy_kernel((2, 3)) is copy_kernel((2, 3))
     for make in (partial(Reduce, np.add), partial(Accumulate, np.add), SolveTriangular):
@@ -349,9 +309,8 @@ def test_kernels_with_the_same_settings_are_equal() -> None:
     assert repr(ufunc_kernel(np.add)) == "<kernel add>"
 
 
-def test_special_values_go_through_all_runners() -> None:
-    builder = Builder()
-    x = builder.argument((6,))
+def test_special_values_go_through_all_runners():
+    builder, x = with_arguments((6,))
     zero, ufuncs = builder.constant(0.0), (np.maximum, np.minimum, np.divide, np.multiply, np.add)
     values = [builder.call(ufunc_kernel(f), x, zero) for f in ufuncs]
     values += [
@@ -364,11 +323,11 @@ def test_special_values_go_through_all_runners() -> None:
     found = run_all(returning(builder, *values), given)
     for made in found.values():
         for a, b in zip(made, found["interpreter"], strict=True):
-            np.testing.assert_array_equal(a, b)
-            np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+            equal(a, b)
+            equal(np.signbit(a), np.signbit(b))
 
 
-def test_special_numbers_go_through_all_runners() -> None:
+def test_special_numbers_go_through_all_runners():
     """The arithmetic of numbers is Python's, which raises where NumPy does not."""
     builder = Builder()
     special = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -2.0, 1e308)
@@ -385,26 +344,3 @@ def test_special_numbers_go_through_all_runners() -> None:
         known = ~np.isnan(numbers)
         signs, true = np.signbit(numbers), np.signbit(found["interpreter"])
         np.testing.assert_array_equal(signs[known], true[known], err_msg=runner)
-
-
-def test_long_arrays_in_all_layouts() -> None:
-    rng = np.random.default_rng(11)
-    base = rng.uniform(0.5, 1.5, (70, 130))
-    builder = Builder()
-    x = builder.argument(base.shape)
-    hows = (np.asarray, np.transpose, lambda a: a[::-1, ::3], lambda a: a[:, 0], lambda a: a[3])
-    views = [builder.view(x, how) for how in hows]
-    steps = [builder.call(ufunc_kernel(np.exp), v) for v in views] + [
-        builder.call(Reduce(np.add, (0,)), v) for v in views
-    ]
-    column = builder.reshaped(builder.contiguous(views[3]), (70, 1))
-    steps += [builder.call(ufunc_kernel(np.multiply), x, v) for v in (views[4], column)]
-    arrays = [how(base) for how in hows]
-    expected = (
-        [np.exp(a) for a in arrays]
-        + [a.sum(0) for a in arrays]
-        + [base * base[3], base * base[:, :1]]
-    )
-    for name, found in run_all(returning(builder, *steps), base).items():
-        for made, true in zip(found, expected, strict=True):
-            np.testing.assert_allclose(made, true, rtol=1e-13, err_msg=name)

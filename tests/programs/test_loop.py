@@ -1,27 +1,24 @@
 """Loops: programs that run again and again, on every runner."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import close, refuses
+from layouts import with_arguments
 from recordings import EVERY_RUNNER
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.run import runner_for
 
 
-def recurrence(trips: int, backwards: bool = False) -> Program:
+def recurrence(trips, backwards=False):
     """x <- a x + r, of which all x are stacked and all x r are summed; x and r have two elements,
     and the run ends if one of x is not below 100.
     """
-    body = Builder()
-    x, r, a = body.argument((2,)), body.argument((2,)), body.argument(())
+    body, x, r, a = with_arguments((2,), (2,), ())
     after = body.ufunc(np.add, body.ufunc(np.multiply, a, x), r)
     body.guard(body.compare(np.less, after, body.constant(100.0)))
     outputs = [after, after, body.ufunc(np.multiply, x, r)]
@@ -32,7 +29,7 @@ def recurrence(trips: int, backwards: bool = False) -> Program:
     return whole.program([zero, *whole.apply(kernel, *given)])
 
 
-def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
+def by_hand(x, rows, a, backwards):
     total, stack = np.zeros(2), np.zeros_like(rows)
     for t in range(len(rows))[:: -1 if backwards else 1]:
         total += x * rows[t]
@@ -42,7 +39,7 @@ def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
 
 @pytest.mark.parametrize("runner", ["interpreter", *EVERY_RUNNER])
 @pytest.mark.parametrize("backwards", [False, True])
-def test_values_are_carried_stacked_and_summed(runner: str, backwards: bool) -> None:
+def test_values_are_carried_stacked_and_summed(runner, backwards):
     program = recurrence(5, backwards)
     verify(program)
     rng = np.random.default_rng(0)
@@ -52,16 +49,15 @@ def test_values_are_carried_stacked_and_summed(runner: str, backwards: bool) -> 
     else:
         found = runner_for(program, runner)([np.asarray(x) for x in given])
     for x, y in zip(found[1:], by_hand(*given, backwards), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-14)
+        close(x, y, 1e-14)
 
 
-def test_a_guard_of_the_body_ends_the_run() -> None:
+def test_a_guard_of_the_body_ends_the_run():
     program = recurrence(3)
-    with pytest.raises(ElsewhereError):
-        interpret(program, np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
+    refuses(ElsewhereError, None, interpret, program, np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
 
 
-def test_loops_are_loops_of_jax() -> None:
+def test_loops_are_loops_of_jax():
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
@@ -69,6 +65,6 @@ def test_loops_are_loops_of_jax() -> None:
         for backwards in (False, True):
             found = jax.jit(recurrence(5, backwards).to_jax())(*given)
             for x, y in zip(found[1:], by_hand(*given, backwards), strict=True):
-                np.testing.assert_allclose(x, y, rtol=1e-14)
+                close(x, y, 1e-14)
         ended = jax.jit(recurrence(3).to_jax())(np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
         assert np.isnan(ended[1]).all()

@@ -1,7 +1,5 @@
 """Variables that belong to the passes of a loop, wherever they are declared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from varmat.programs.passes.privatise import privatised
 from varmat.programs.passes.reverse import Source
 
 
-def test_variables_of_a_pass_are_declared_in_it() -> None:
+def test_variables_of_a_pass_are_declared_in_it():
     w = Writer()
     declared_before(w)
     body = Source([w.x], [w.n], [], w.block).body
@@ -21,23 +19,20 @@ def test_variables_of_a_pass_are_declared_in_it() -> None:
     assert {x.name for x in s.declared(body)} == {"own", "z"}
 
 
-def _statements(*inner: s.Statement, after: s.Statement | None = None) -> list[s.Statement]:
+def _statements(*inner, after=None):
     i = s.Cell("i", is_integer=True)
     loop = s.For(i, 0.0, 3.0, [*inner])
     return [loop, *([after] if after else [])]
 
 
-def test_variables_that_are_handed_on_are_not() -> None:
+def test_variables_that_are_handed_on_are_not():
     z, own, x, j = (
-        s.Cell("z", False),
-        s.Storage((4,), "own"),
-        s.Cell(),
-        s.Cell("j", is_integer=True),
-    )
+        s.Cell("z", False), s.Storage((4,), "own"), s.Cell(), s.Cell("j", is_integer=True),
+    )  # fmt: skip
     assign, read = s.Compute(z, SAME, (1.0,)), s.Compute(x, ADD, (z, 1.0))
     element = s.Load(x, own, (1,))
 
-    def fill(lower: float, upper: float) -> s.Statement:
+    def fill(lower, upper):
         return s.For(j, lower, upper, [s.Store(own, (j,), 1.0)])
 
     many = s.For(s.Cell("k", is_integer=True), 0.0, 2.0, [fill(0.0, 3.0)])
@@ -47,28 +42,24 @@ def test_variables_that_are_handed_on_are_not() -> None:
     assert s.declared(privatised(_statements(both, read), [])) == {z}
     bound = s.For(s.Cell("k", is_integer=True), 0.0, z, [assign, read])
     for statements in (
-        [bound],
-        _statements(read, assign),
-        _statements(assign, read, after=read),
-        _statements(s.If(x, [assign]), read),
+        [bound],                                        _statements(read, assign),
+        _statements(assign, read, after=read),          _statements(s.If(x, [assign]), read),
         _statements(s.If(z, [assign], [s.Compute(z, SAME, (0.0,))])),
-        _statements(s.Compute(z, ADD, (z, 1.0)), read),
-        _statements(many, element),
-        _statements(fill(1.0, 3.0), element),
-        _statements(fill(0.0, 2.0), element),
+        _statements(s.Compute(z, ADD, (z, 1.0)), read), _statements(many, element),
+        _statements(fill(1.0, 3.0), element),           _statements(fill(0.0, 2.0), element),
         _statements(s.Store(own, (0,), 1.0), element),
-    ):
+    ):  # fmt: skip
         assert not s.declared(privatised(statements, []))
     assert not s.declared(privatised(_statements(fill(0.0, 3.0), element), [own]))
 
 
-def _random_block(rng: np.random.Generator, cells: list[s.Cell], depth: int) -> list[s.Statement]:
+def _random_block(rng, cells, depth):
     """Statements that assign cells and read them, also as conditions and bounds."""
 
-    def number() -> s.Number:
+    def number():
         return cells[rng.integers(len(cells))] if rng.random() < 0.7 else float(rng.integers(3))
 
-    made: list[s.Statement] = []
+    made = []
     for kind in rng.integers(0, 6 if depth else 3, rng.integers(1, 4)):
         inner = [_random_block(rng, cells, depth - 1) for _ in range(2)] if kind > 2 else []
         if kind in (0, 1):
@@ -83,17 +74,17 @@ def _random_block(rng: np.random.Generator, cells: list[s.Cell], depth: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_random_statements_mean_the_same(seed: int) -> None:
+def test_random_statements_mean_the_same(seed):
     rng = np.random.default_rng(seed)
     cells = [s.Cell(name, False) for name in "abc"]
-    start: list[s.Statement] = [s.Compute(x, SAME, (float(k),)) for k, x in enumerate(cells)]
+    start = [s.Compute(x, SAME, (float(k),)) for k, x in enumerate(cells)]
     last = cells[0] if rng.random() < 0.3 else 2.0
     passes = s.For(s.Cell("", is_integer=True), 0.0, last, _random_block(rng, cells, 3), most=3)
     body = [*start, passes]
     total, out = s.Cell("total", False), s.Storage((), "out")
 
-    def value(statements: list[s.Statement]) -> float:
-        def counted(block: list[s.Statement]) -> list[s.Statement]:
+    def value(statements):
+        def counted(block):
             return [
                 s.Add(total, x.term) if isinstance(x, s.Increment) else s.mapped(x, counted)
                 for x in block

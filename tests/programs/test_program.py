@@ -1,9 +1,9 @@
 """Programs: printing, counting, and refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import equal, refuses
+from layouts import with_arguments
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
@@ -25,14 +25,10 @@ from varmat.programs.kernels.python_calls import PythonCall
 EXP, ADD = ufunc_kernel(np.exp), ufunc_kernel(np.add)
 
 
-def small() -> Program:
+def small():
     """Return a program with several kinds of steps."""
-    builder = Builder()
-    x, scale, data = (
-        builder.argument((2, 3)),
-        builder.argument(()),
-        builder.constant(np.arange(3.0)),
-    )
+    builder, x, scale = with_arguments((2, 3), ())
+    data = builder.constant(np.arange(3.0))
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), data)
     builder.guard(builder.compare(np.greater, scale, builder.constant(0.5)))
     column = builder.view(y, lambda a: a[:, 1])
@@ -42,7 +38,8 @@ def small() -> Program:
     return builder.program([total, builder.contiguous(column), last, builder.transposed(y)])
 
 
-def test_a_program_in_print() -> None:
+def test_a_program_in_print():
+    verify(small())
     assert str(small()).splitlines() == [
         "program(a0[2, 3], a1)",
         "    v0[2, 3] = exp(a0)",
@@ -57,7 +54,7 @@ def test_a_program_in_print() -> None:
     ]
 
 
-def test_numbers_of_steps() -> None:
+def test_numbers_of_steps():
     program = small()
     assert len(program) == 8
     assert program.counts() == {
@@ -70,7 +67,7 @@ def test_numbers_of_steps() -> None:
     assert reads[id(program.steps[1].results[0])] == 5
 
 
-def test_a_program_of_nothing() -> None:
+def test_a_program_of_nothing():
     builder = Builder()
     program = builder.program([builder.constant(2.5)])
     verify(program)
@@ -78,15 +75,10 @@ def test_a_program_of_nothing() -> None:
     assert len(program) == 0
 
 
-def test_steps_of_several_results_and_of_none_in_print() -> None:
-    builder = Builder()
-    x = builder.argument((2,))
-    made = builder.apply(
-        PythonCall(
-            "both", lambda x: (x, 1.0, {}), [((2,), FLOAT), ((), FLOAT), ((), OBJECT)], True
-        ),
-        x,
-    )
+def test_steps_of_several_results_and_of_none_in_print():
+    builder, x = with_arguments((2,))
+    results = [((2,), FLOAT), ((), FLOAT), ((), OBJECT)]
+    made = builder.apply(PythonCall("both", lambda x: (x, 1.0, {}), results, True), x)
     builder.apply(PythonCall("print", lambda *_: (), [], False), *made)
     assert str(builder.program(made[:1])).splitlines()[1:3] == [
         "    v0[2], v1, v2 = both(a0)",
@@ -94,84 +86,58 @@ def test_steps_of_several_results_and_of_none_in_print() -> None:
     ]
 
 
-def test_right_programs_are_verified() -> None:
-    verify(small())
-
-
-def test_values_read_before_they_are_made_are_refused() -> None:
-    program = small()
-    with pytest.raises(
-        ValueError, match=r"^step 0, multiply, reads a value of shape \(2, 3\) before it is made"
-    ):
-        verify(Program(program.arguments, program.steps[1:], program.outputs))
-    with pytest.raises(
-        ValueError, match=r"^step 2, greater, reads a value of shape \(\) before it is made"
-    ):
-        verify(Program(program.arguments[:1], program.steps, program.outputs))
-
-
-def test_results_that_no_step_makes_are_refused() -> None:
-    program = small()
-    with pytest.raises(ValueError, match=r"^the program returns what it does not make"):
-        verify(Program(program.arguments, program.steps[:-1], program.outputs))
-    with pytest.raises(ValueError, match=r"^the program returns what it does not make"):
-        verify(Program([], [], [Value((2,))]))
-
-
-def test_values_made_twice_are_refused() -> None:
-    program = small()
-    with pytest.raises(ValueError, match=r"^step 1, exp, makes a value that another step makes"):
-        verify(Program(program.arguments, [program.steps[0], *program.steps], program.outputs))
-    x = Value((2,))
+def wrong_programs():
+    """Programs for which `verify` says what is wrong."""
+    whole, x = small(), Value((2,))
+    arguments, steps, outputs = whole.arguments, whole.steps, whole.outputs
     first, second = Step(EXP, [x], [((2,), FLOAT)]), Step(EXP, [x], [((2,), FLOAT)])
     second.results = first.results
-    with pytest.raises(ValueError, match=r"^step 0, exp, makes a value that another step makes"):
-        verify(Program([x], [second], list(second.results)))
+    early, unmade, twice = (
+        "before it is made",
+        "the program returns what it does not make",
+        "exp, makes",
+    )
+    return [
+        (
+            (arguments, steps[1:], outputs),
+            r"step 0, multiply, reads a value of shape \(2, 3\) " + early,
+        ),
+        ((arguments[:1], steps, outputs), r"step 2, greater, reads a value of shape \(\) " + early),
+        ((arguments, steps[:-1], outputs), unmade),
+        (([], [], [x]), unmade),
+        (
+            (arguments, [steps[0], *steps], outputs),
+            f"step 1, {twice} a value that another step makes",
+        ),
+        (([x], [second], [*second.results]), f"step 0, {twice} a value that another step makes"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("shape", "offset", "strides"),
-    [
-        ((4,), 0, (8,)),
-        ((3,), 8, (8,)),
-        ((2,), 16, (-24,)),
-        ((2, 2), 0, (8, 16)),
-        ((), 24, ()),
-        ((1,), -8, (8,)),
-        ((2,), 0, (24,)),
-    ],
-)
-def test_views_outside_of_their_memory(
-    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
-) -> None:
+@pytest.mark.parametrize(("parts", "message"), wrong_programs())
+def test_wrong_programs_are_refused(parts, message):
+    refuses(ValueError, f"^{message}", verify, Program(*parts))
+
+
+@pytest.mark.parametrize(("shape", "offset", "strides", "is_within"), [
+    ((4,), 0, (8,), False),     ((3,), 8, (8,), False),     ((2,), 16, (-24,), False),
+    ((2, 2), 0, (8, 16), False), ((), 24, (), False),       ((1,), -8, (8,), False),
+    ((2,), 0, (24,), False),    ((3,), 16, (-8,), True),    ((2,), 0, (16,), True),
+    ((5,), 16, (0,), True),     ((), 16, (), True),         ((0,), 80, (8,), True),
+    ((2, 2), 0, (8, 8), True),
+])  # fmt: skip
+def test_views_lie_within_their_memory(shape, offset, strides, is_within):
     x = Value((3,))
     view = x.view(shape, offset, strides)
     step = Step(copy_kernel(shape), [view], [(shape, FLOAT)])
-    with pytest.raises(ValueError, match=r"reads outside of the memory of a value of shape \(3,\)"):
-        verify(Program([x], [step], list(step.results)))
-    with pytest.raises(ValueError, match=r"reads outside of the memory of a value of shape \(3,\)"):
-        verify(Program([x], [], [view]))
+    for program in (Program([x], [step], [*step.results]), Program([x], [], [view])):
+        if is_within:
+            verify(program)
+        else:
+            message = r"reads outside of the memory of a value of shape \(3,\)"
+            refuses(ValueError, message, verify, program)
 
 
-@pytest.mark.parametrize(
-    ("shape", "offset", "strides"),
-    [
-        ((3,), 16, (-8,)),
-        ((2,), 0, (16,)),
-        ((5,), 16, (0,)),
-        ((), 16, ()),
-        ((0,), 80, (8,)),
-        ((2, 2), 0, (8, 8)),
-    ],
-)
-def test_views_within_their_memory(
-    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
-) -> None:
-    x = Value((3,))
-    verify(Program([x], [], [x.view(shape, offset, strides)]))
-
-
-def test_views_of_views_lie_in_the_same_memory() -> None:
+def test_views_of_views_lie_in_the_same_memory():
     x = Value((4, 3))
     view = x.view((3,), 24, (8,))
     within = view.view((2,), 32, (8,))
@@ -182,7 +148,7 @@ def test_views_of_views_lie_in_the_same_memory() -> None:
     assert (view.size, x.size) == (3, 12)
 
 
-def test_values_in_one_piece() -> None:
+def test_values_in_one_piece():
     x = Value((4, 3))
     assert x.is_contiguous
     assert x.strides == contiguous_strides((4, 3)) == (24, 8)
@@ -195,7 +161,7 @@ def test_values_in_one_piece() -> None:
     assert Value((2, 3), data=np.arange(6.0).reshape(3, 2).T).strides == (8, 16)
 
 
-def test_guards_stay_if_nobody_reads_them() -> None:
+def test_guards_stay_if_nobody_reads_them():
     assert not GUARD.is_pure
     assert ADD.is_pure
 
@@ -205,4 +171,4 @@ def test_places_of_the_elements_of_a_view():
     view = x[1, ::2, ::-1].T
     offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
     places = element_places(view.shape, view.strides, offset)
-    np.testing.assert_array_equal(x.reshape(-1)[places], view)
+    equal(x.reshape(-1)[places], view)

@@ -2,12 +2,9 @@
 interpreter and by every runner.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import near
 from recordings import agree
 
 import varmat as vm
@@ -24,7 +21,7 @@ TWELVE = 1e-12
 A, B = np.array([0.3, -0.8, 1.1, 0.4]), np.array([-0.6, 0.5, 0.2, 0.1])
 
 
-def squares(eta: Any) -> Any:
+def squares(eta):
     return -0.5 * np.sum((Y - eta) ** 2)
 
 
@@ -40,19 +37,16 @@ def squares(eta: Any) -> Any:
     lambda x: vm.normal_lpdf(Y, X @ x[:3], np.exp(x[3])),
 ], ids=["rows", "columns", "columns in one piece", "part of a matrix", "part of a transpose",
         "one column", "computed", "read elsewhere", "density"])  # fmt: skip
-def test_products_with_a_long_matrix(f: Any) -> None:
+def test_products_with_a_long_matrix(f):
     recorded = agree(f, (A,), (B,), rtol=TWELVE)
-    value, gradient = vm.value_and_grad(f)(B)
-    found = interpret(recorded.program, B)
-    np.testing.assert_allclose(found[0], value, rtol=TWELVE)
-    np.testing.assert_allclose(found[1], gradient, rtol=TWELVE)
+    near(interpret(recorded.program, B), vm.value_and_grad(f)(B), 1e-13)
 
 
-def test_a_matrix_that_is_an_argument() -> None:
+def test_a_matrix_that_is_an_argument():
     agree(lambda x, b: squares(x @ b), (X, A[:3]), (2.0 * X, B[:3]), argnums=(0, 1), rtol=TWELVE)
 
 
-def test_long_arrays_without_a_matrix() -> None:
+def test_long_arrays_without_a_matrix():
     y = np.linspace(0.0, 1.0, 400_000)
     agree(lambda x: np.sum(np.sin(y * x[0])), (A,), (B,), rtol=1e-11)
 
@@ -72,7 +66,7 @@ REGRESSIONS = {
 
 
 @pytest.mark.parametrize("name", REGRESSIONS)
-def test_regressions_do_not_call_python(name: str) -> None:
+def test_regressions_do_not_call_python(name):
     recorded = agree(REGRESSIONS[name], (A,), (B,), rtol=TWELVE)
     assert recorded.program.counts()["matmul"] >= 2
     assert not recorded.program.python_steps()

@@ -1,18 +1,15 @@
 """Programs with some values replaced: what changes, and what is kept."""
 
-from __future__ import annotations
-
 import numpy as np
+from layouts import with_arguments
 
 from programs.verified import verify
-from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.passes.rewriter import Rewriter
 
 
-def test_a_value_is_replaced_in_steps_views_and_outputs() -> None:
-    builder = Builder()
-    x = builder.argument((2, 3))
+def test_a_value_is_replaced_in_steps_views_and_outputs():
+    builder, x = with_arguments((2, 3))
     doubled = builder.ufunc(np.multiply, builder.constant(2.0), x)
     first = builder.view(doubled, lambda a: a[:, 0])
     apart = builder.ufunc(np.exp, x)
@@ -40,9 +37,8 @@ def test_a_value_is_replaced_in_steps_views_and_outputs() -> None:
     assert kept == {id(step) for step in program.steps if step.operands[0] in (x, apart)}
 
 
-def test_a_program_without_replacements_is_the_same() -> None:
-    builder = Builder()
-    x = builder.argument((3,))
+def test_a_program_without_replacements_is_the_same():
+    builder, x = with_arguments((3,))
     program = builder.program([builder.sum(builder.ufunc(np.exp, x)), x])
     rewriter = Rewriter(program)
     for step in program.steps:
@@ -51,9 +47,8 @@ def test_a_program_without_replacements_is_the_same() -> None:
     assert rewriter.program().outputs == program.outputs
 
 
-def test_what_is_kept_is_not_computed_twice() -> None:
-    builder = Builder()
-    x = builder.argument((3,))
+def test_what_is_kept_is_not_computed_twice():
+    builder, x = with_arguments((3,))
     program = builder.program(
         [builder.ufunc(np.divide, builder.constant(1.0), builder.element(x, 1))]
     )

@@ -1,13 +1,10 @@
 """Products with sparse matrices as steps: the meaning, the bound call and the native loop agree."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse
-from layouts import returning, run_all
+from comparing import close
+from layouts import returning, run_all, with_arguments
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.kernels import sparse
@@ -19,29 +16,23 @@ ROWS = np.repeat(np.arange(6), np.diff(STARTS))
 
 @pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_products(width: Any, transposed: bool) -> None:
-    b = np.cos(
-        np.arange(X.shape[not transposed] * (width or 1)).reshape(
-            -1, *() if width is None else (width,)
-        )
-        + 1.0
-    )
+def test_products(width, transposed):
+    tail = () if width is None else (width,)
+    rows = X.shape[not transposed]
+    b = np.cos(np.arange(rows * (width or 1)).reshape(rows, *tail) + 1.0)
     builder = Builder()
     arguments = [builder.argument(X.data.shape), builder.argument(b.shape)]
     constants = [builder.constant(x) for x in (COLUMNS, STARTS)]
     kernel = sparse.SparseProduct(X.shape, transposed)
     product = builder.call(kernel, arguments[0], *constants, arguments[1])
     for found in run_all(returning(builder, product), X.data, b).values():
-        np.testing.assert_allclose(found[0], (X.T if transposed else X) @ b, rtol=1e-14, atol=1e-15)
-    assert (
-        kernel
-        == sparse.SparseProduct(X.shape, transposed)
-        != sparse.SparseProduct(X.shape, not transposed)
-    )
+        close(found[0], (X.T if transposed else X) @ b, 1e-14, 1e-15)
+    assert kernel == sparse.SparseProduct(X.shape, transposed)
+    assert kernel != sparse.SparseProduct(X.shape, not transposed)
 
 
 @pytest.mark.parametrize("width", [None, 1, 3])
-def test_sampled_products(width: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_products(width, monkeypatch):
     monkeypatch.setattr(sparse, "BLOCK", 4)
     tail = () if width is None else (width,)
     x, y = (np.sin(np.arange(n * (width or 1)) + 0.5).reshape(n, *tail) for n in X.shape)
@@ -52,16 +43,15 @@ def test_sampled_products(width: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     exact = np.outer(x, y) if width is None else x @ y.T
     for found in run_all(returning(builder, product), x, y).values():
-        np.testing.assert_allclose(found[0], exact[ROWS, COLUMNS], rtol=1e-14, atol=1e-15)
+        close(found[0], exact[ROWS, COLUMNS], 1e-14, 1e-15)
 
 
-def test_the_native_runner_sees_changes_of_the_non_zeros() -> None:
+def test_the_native_runner_sees_changes_of_the_non_zeros():
     """Every run reads the non-zeros from the same memory anew."""
-    builder = Builder()
-    data = builder.argument(X.data.shape)
+    builder, data = with_arguments(X.data.shape)
     constants = [builder.constant(x) for x in (COLUMNS, STARTS, np.ones(4))]
     product = builder.call(sparse.SparseProduct(X.shape, False), data, *constants)
     program = returning(builder, product)
     for scale in (1.0, -2.0):
         for found in run_all(program, scale * X.data).values():
-            np.testing.assert_allclose(found[0], scale * X.sum(1), rtol=1e-14)
+            close(found[0], scale * X.sum(1), 1e-14)

@@ -1,21 +1,18 @@
 """Sums of sums as one sum."""
 
-from __future__ import annotations
-
 import numpy as np
+from comparing import close
+from layouts import with_arguments
 
-from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import Program
 from varmat.programs.passes.sums import flattened
 
 
-def accumulated(count: int) -> Program:
+def accumulated(count):
     """Return the program of a chain of additions and subtractions of two arguments and
     constants.
     """
-    builder = Builder()
-    x, y = builder.argument(()), builder.argument(())
+    builder, x, y = with_arguments((), ())
     total = builder.ufunc(np.exp, x)
     for i in range(count):
         term = builder.ufunc(np.multiply, x, y) if i % 3 else builder.constant(float(i))
@@ -27,7 +24,7 @@ def test_long_accumulations_are_one_sum():
     program = flattened(accumulated(30))
     assert len(program) < 8
     expected = interpret(accumulated(30), 1.0, 2.0)
-    np.testing.assert_allclose(interpret(program, 1.0, 2.0), expected, rtol=1e-12)
+    close(interpret(program, 1.0, 2.0), expected, 1e-12)
 
 
 def test_short_sums_stay_as_they_are_written():

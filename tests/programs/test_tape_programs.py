@@ -1,9 +1,8 @@
 """Programs of tapes: what is computed once or not at all, and how adjoints are put together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import close, equal
 from recordings import LARGE, X, Y, agree, vectors
 
 import varmat as vm
@@ -18,29 +17,14 @@ def test_a_factor_that_is_taken_out_of_a_sum_does_not_make_it_overflow():
         (lambda x: np.sum(x * 1e10), [1e300, 1e300]),
     ):
         with np.errstate(all="ignore"):
-            expected = vm.value_and_grad(f)(np.array(x))
-            value, gradient = vm.recorded(f)(np.array(x))
-        np.testing.assert_array_equal(value, expected[0])
-        np.testing.assert_array_equal(gradient, expected[1])
+            equal(vm.recorded(f)(np.array(x)), vm.value_and_grad(f)(np.array(x)))
 
 
-@pytest.mark.parametrize(
-    "zero",
-    [
-        lambda x: x * 0.0,
-        lambda x: x * -0.0,
-        lambda x: x + 0.0,
-        lambda x: x - 0.0,
-        lambda x: 0.0 - x,
-        lambda x: -0.0 - x,
-        lambda x: -x,
-        lambda x: x - x,
-        lambda x: -(x - x),
-        lambda x: -x + x,
-        lambda x: 0.0 * x - 0.0,
-        lambda x: x * 1.0 + -0.0,
-    ],
-)
+@pytest.mark.parametrize("zero", [
+    lambda x: x * 0.0, lambda x: x * -0.0, lambda x: x + 0.0, lambda x: x - 0.0, lambda x: 0.0 - x,
+    lambda x: -0.0 - x, lambda x: -x, lambda x: x - x, lambda x: -(x - x), lambda x: -x + x,
+    lambda x: 0.0 * x - 0.0, lambda x: x * 1.0 + -0.0,
+])  # fmt: skip
 def test_zeros_keep_their_signs(zero):
     def f(x):
         return np.sum(np.arctan2(zero(x), -1.0) * np.array([1e3, 1e2, 1e1]))
@@ -68,33 +52,21 @@ def compensated(x):
     return total - lost + lost * 1e16
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        rounding_error,
-        compensated,
-        lambda x: np.sum((x + 1e20) - 1e20),
-        lambda x: np.sum((x * 1e-20 + 1.0) - 1.0) * 1e20,
-        lambda x: np.sum((x + 6755399441055744.0) - 6755399441055744.0),
-        lambda x: np.sum((1e20 - x) + (x - 1e20)),
-        lambda x: (x[0] + 1e17) - x[1] - 1e17,
-        lambda x: np.sum(((x + 1e200) - 1e200) * 2.0 + x) - (np.sum(x) + 1e17) + 1e17,
-        lambda x: np.sum(x * 3.0 - x - x - x) * 1e16,
-        lambda x: np.sum((x / 3.0) * 3.0 - x) * 1e16,
-    ],
-)
+@pytest.mark.parametrize("f", [
+    rounding_error, compensated,
+    lambda x: np.sum((x + 1e20) - 1e20),
+    lambda x: np.sum((x * 1e-20 + 1.0) - 1.0) * 1e20,
+    lambda x: np.sum((x + 6755399441055744.0) - 6755399441055744.0),
+    lambda x: np.sum((1e20 - x) + (x - 1e20)),
+    lambda x: (x[0] + 1e17) - x[1] - 1e17,
+    lambda x: np.sum(((x + 1e200) - 1e200) * 2.0 + x) - (np.sum(x) + 1e17) + 1e17,
+    lambda x: np.sum(x * 3.0 - x - x - x) * 1e16,
+    lambda x: np.sum((x / 3.0) * 3.0 - x) * 1e16,
+])  # fmt: skip
 def test_arithmetic_is_not_rearranged(f):
     """The function means to compute with the rounding errors."""
-    agree(
-        f,
-        *[
-            (x,)
-            for x in (
-                np.array([1.0, 1e-3, 0.1, 0.7, 1e-9]),
-                np.array([0.3, 5.5, 1e7, -0.2, 1.0 / 3.0]),
-            )
-        ],
-    )
+    points = [1.0, 1e-3, 0.1, 0.7, 1e-9], [0.3, 5.5, 1e7, -0.2, 1.0 / 3.0]
+    agree(f, *((np.array(x),) for x in points))
 
 
 def test_the_outcome_of_a_comparison_is_no_key():
@@ -119,7 +91,7 @@ def test_views_of_views_of_any_depth():
 
     x = np.linspace(0.0, 1.0, 1500)
     expected = np.concatenate([x[1:], [0.0]]) + np.concatenate([[0.0], x[:-1]])
-    np.testing.assert_allclose(vm.gradient(neighbours, x), expected, rtol=1e-15)
+    close(vm.gradient(neighbours, x), expected, 1e-15)
     for gradient in (vm.gradient(turned, np.ones((1, 2))), vm.recorded(turned)(np.ones((1, 2)))[1]):
         assert gradient.tolist() == [[1.0, 2.0]]
 
@@ -130,60 +102,44 @@ def test_common_results_are_computed_once():
     assert g.program.counts()["log1p"] == 1
 
     def twice(x):
-        return (
-            np.sum(np.exp(x) * np.sin(x))
-            + np.sum(np.exp(x)[1:] * np.exp(x[1:]))
-            + np.sum(np.exp(x) * np.sin(x))
-        )
+        y = np.sum(np.exp(x) * np.sin(x)) + np.sum(np.exp(x)[1:] * np.exp(x[1:]))
+        return y + np.sum(np.exp(x) * np.sin(x))
 
     counts = agree(twice, *vectors(5)).program.counts()
     assert (counts["exp"], counts["sin"], counts["cos"]) == (2, 1, 1)
 
 
-def test_products_are_the_calls_that_suit_them():
+@pytest.mark.parametrize(("f", "calls"), [
+    (lambda x: np.sum(x * Y) + x @ x, {"add.reduce"}),
+    (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), {"copy", "add.reduce"}),
+    (lambda x: np.sum(np.exp(x) * 3.0 * x / x[0]), {"copy"}),
+])  # fmt: skip
+def test_products_are_the_calls_that_suit_them(f, calls):
     """A product that is summed becomes an inner product. There are no copies, and no zeros to add
     to.
     """
-    for f, calls in (
-        (lambda x: np.sum(x * Y) + x @ x, ("add.reduce",)),
-        (lambda x: np.sum(np.outer(x, x) * np.outer(Y, x)), ("copy", "add.reduce")),
-        (lambda x: np.sum(np.exp(x) * 3.0 * x / x[0]), ("copy",)),
-    ):
-        counts = agree(f, *vectors(5)).program.counts()
-        assert not counts.keys() & set(calls), counts
-    assert (
-        agree(lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, *vectors(5)).program.counts()[
-            "matmul"
-        ]
-        == 4
-    )
+    assert not agree(f, *vectors(5)).program.counts().keys() & calls
 
 
-def test_stacks_of_one_matrix():
+def test_products_with_matrices_are_products_of_matrices():
+    g = agree(lambda x: np.sum(x * Y) + (X @ x[:3]) @ Y + x @ x, *vectors(5))
+    assert g.program.counts()["matmul"] == 4
+
+
+@pytest.mark.parametrize("f", [
+    lambda m: np.sum(np.sin(m[None, :1] @ m)), lambda m: np.sum(m[None, :1] @ m),
+    lambda m: np.sum(np.cos(m @ m[:, :1][None])),
+    lambda m: np.sum(np.sin(m[None, 0] @ m)) + np.sum(np.sin(m[:1] @ m[None])) + np.sum(m @ m[0]),
+])  # fmt: skip
+def test_stacks_of_one_matrix(f):
     """The stacks stand beside matrices, whose adjoints are sums of products."""
-    for f in (
-        lambda m: np.sum(np.sin(m[None, :1] @ m)),
-        lambda m: np.sum(m[None, :1] @ m),
-        lambda m: np.sum(np.cos(m @ m[:, :1][None])),
-        lambda m: (
-            np.sum(np.sin(m[None, 0] @ m)) + np.sum(np.sin(m[:1] @ m[None])) + np.sum(m @ m[0])
-        ),
-    ):
-        agree(lambda x, f=f: f(np.sin(np.outer(x, x))), *vectors(5))
-
-
-def test_divisions_by_zero():
-    with np.errstate(all="ignore"):
-        agree(lambda x: np.sum(x / 0.0), (Y,), (Y**2,), elsewhere=2)
+    agree(lambda x: f(np.sin(np.outer(x, x))), *vectors(5))
 
 
 def test_steps_have_the_names_of_what_they_compute():
     def f(x):
-        return (
-            np.sum(vm.lgamma(x))
-            + np.sum(x[[0, 1, 0]])
-            + np.sum(np.linalg.eigvalsh(np.outer(x, x) + np.eye(2)))
-        )
+        eigenvalues = np.linalg.eigvalsh(np.outer(x, x) + np.eye(2))
+        return np.sum(vm.lgamma(x)) + np.sum(x[[0, 1, 0]]) + np.sum(eigenvalues)
 
     g = vm.recorded(f)
     g(np.ones(2))
@@ -202,11 +158,8 @@ def test_functions_with_the_names_of_values(before):
         y = x
         for _ in range(before):
             y = np.sum(np.tanh(y) * rows, axis=0)
-        total = (
-            np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0))
-            + np.sum(vm.i1(x[np.array([0, 2])]))
-            + vm.k0(x[1])
-        )
+        total = np.sum(vm.k1(1.5 * x * Y[:3] ** 2 + 2.0)) + vm.k0(x[1])
+        total = total + np.sum(vm.i1(x[np.array([0, 2])]))
         for i in range(1, 12):
             total = total + np.sum(np.sin(i * y))
         return total + np.sum(np.sum(y * rows, axis=1) ** 3)
@@ -227,17 +180,6 @@ def test_parts_are_no_steps():
     # The product that does not change in the loop is computed once.
     assert counts["tanh"] == 5
 
-    def assigned(x):
-        y = x * 1.5
-        first = y.T[0] * y[0]
-        y[0] = first
-        second = y.T[0] * y[0]
-        part = y.T
-        part[0] = second
-        return np.sum(first * y[0]) + np.sum(y.T[0] * second) + np.sum(part[0] * x.T[1])
-
-    agree(assigned, *((rng.normal(size=(4, 4)),) for _ in range(3)))
-
 
 @pytest.mark.parametrize("n", [12, LARGE.size])
 def test_negative_adjoints_of_parts(n):
@@ -247,20 +189,12 @@ def test_negative_adjoints_of_parts(n):
         steps = x[1:] - x[:-1]
         backwards = 1.0 - x[::-1]
         gathered = -x[places] + 2.0
-        return (
-            np.sum(steps**2)
-            + np.sum(np.sin(backwards))
-            + np.sum(gathered**3)
-            - x[2]
-            - np.sum(x[4:6])
-        )
+        bent = np.sum(steps**2) + np.sum(np.sin(backwards)) + np.sum(gathered**3)
+        return bent - x[2] - np.sum(x[4:6])
 
     rng = np.random.default_rng(7)
     agree(f, *((rng.normal(size=n),) for _ in range(3)), rtol=1e-11)
-    agree(
-        lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]),
-        *((rng.normal(size=12),) for _ in range(3)),
-    )
+    agree(lambda x: np.sum(np.exp(-x[:6])) + np.sum(-x[6:]), *vectors(12))
 
 
 def test_adjoints_in_another_shape_are_not_copied():

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparing import close, refuses
-from scipy import stats
-from scipy.integrate import quad
+from comparing import close, close_slopes, refuses
 
 import varmat as vm
 from varmat.testing import expect_ad, finite_diff_gradient, finite_diff_hessian_auto
@@ -107,12 +105,8 @@ def test_built_in_likelihoods(name, y, log_likelihood, slope, curvature, eta):
 def test_agrees_with_stan():
     """The value in Stan Math's laplace_marginal_lpdf_test.cpp, of two latent variables."""
     x = np.array([[0.05100797, 0.16086164], [-0.59823393, 0.98701425]])
-    found = vm.laplace_marginal(
-        lambda theta, y: vm.poisson_log_lpmf(y, theta),
-        (np.array([1, 0]),),
-        vm.gp_exp_quad_cov,
-        (x, 1.6, 0.45),
-    )
+    args = (np.array([1, 0]),), vm.gp_exp_quad_cov, (x, 1.6, 0.45)
+    found = vm.laplace_marginal(lambda theta, y: vm.poisson_log_lpmf(y, theta), *args)
     close(found, -2.53056, 0.0, 1e-4)
 
 
@@ -133,41 +127,22 @@ def test_of_normal_likelihoods_it_is_exact():
     y = np.array([0.3, 1.0, -0.5, 0.2, 0.8])
 
     def f(amplitude, length, scale):
-        return vm.laplace_marginal(
-            normal_log_likelihood, (y, scale), covariance, (amplitude, length)
-        )
+        args = (y, scale), covariance, (amplitude, length)
+        return vm.laplace_marginal(normal_log_likelihood, *args)
 
     def exact(amplitude, length, scale):
         return vm.multi_normal_lpdf(y, 0.0, vm.add_diag(covariance(amplitude, length), scale**2))
 
     point = (1.2, 0.7, 0.4)
-    found, gradients = vm.value_and_grad(f, (0, 1, 2))(*point)
-    expected, exact_gradients = vm.value_and_grad(exact, (0, 1, 2))(*point)
-    close(found, expected, 1e-13)
-    close(gradients, exact_gradients, 1e-11)
-    draws = vm.laplace_latent_rng(
-        normal_log_likelihood, (y, 0.4), covariance, point[:2], rng=1, size=40_000
-    )
+    found, expected = (vm.value_and_grad(each, (0, 1, 2))(*point) for each in (f, exact))
+    close(found[0], expected[0], 1e-13)
+    close(found[1], expected[1], 1e-11)
+    args = (y, 0.4), covariance, point[:2]
+    draws = vm.laplace_latent_rng(normal_log_likelihood, *args, rng=1, size=40_000)
     k = covariance(1.2, 0.7)
     weights = np.linalg.solve(k + 0.16 * np.eye(N), k).T
     close(draws.mean(axis=0), weights @ y, 1e-7, 0.01)
     close(np.cov(draws.T), k - weights @ k, 1e-7, 0.01)
-
-
-def test_near_the_integral():
-    """The integral over one latent variable of many data, by quadrature."""
-    y = np.array([3, 5, 4, 6, 2, 4, 5, 3, 4, 4])
-
-    def density(theta):
-        return np.exp(
-            np.sum(stats.poisson.logpmf(y, np.exp(theta))) + stats.norm.logpdf(theta, 0.0, 1.5)
-        )
-
-    exact = np.log(quad(density, -1.0, 3.0, epsabs=0.0, epsrel=1e-10)[0])
-    found = vm.laplace_marginal_poisson_log_lpmf(
-        y, np.zeros(10, int), 0.0, lambda s: s * np.eye(1), (2.25,)
-    )
-    close(found, exact, 0.0, 3e-3)
 
 
 def spread_log_likelihood(theta, y, scale):
@@ -211,20 +186,15 @@ def test_heavy_tails_and_singular_covariances():
 
 def test_latent_draws():
     k = (1.1, 0.8)
-    for name, y, eta in (
-        ("poisson_log", COUNTS, ()),
-        ("bernoulli_logit", TRIALS, ()),
-        ("neg_binomial_2_log", COUNTS, (1.7,)),
-    ):
+    for name, y, *_, eta in BUILT_IN:
         draw = getattr(vm, f"laplace_latent_{name}_rng")
-        draws = draw(y, INDEX, *eta, OFFSET, covariance, k, rng=3, size=4)
+        args = y, INDEX, *eta, OFFSET, covariance, k
+        draws = draw(*args, rng=3, size=4)
         assert draws.shape == (4, N)
-        settings = (None, 1e-8, 100, 1, 2, 50)
-        again = getattr(vm, f"laplace_latent_tol_{name}_rng")(
-            y, INDEX, *eta, OFFSET, covariance, k, settings, rng=3, size=4
-        )
+        by_tol = getattr(vm, f"laplace_latent_tol_{name}_rng")
+        again = by_tol(*args, (None, 1e-8, 100, 1, 2, 50), rng=3, size=4)
         close(draws, again, 1e-6, 1e-6)
-        assert draw(y, INDEX, *eta, OFFSET, covariance, k, rng=3).shape == (N,)
+        assert draw(*args, rng=3).shape == (N,)
 
 
 def test_from_far_away_and_in_recordings():
@@ -233,16 +203,15 @@ def test_from_far_away_and_in_recordings():
             COUNTS, INDEX, 0.0, covariance, (3.0, length), settings
         )
 
-    expected, gradient = vm.value_and_grad(lambda s: f(s, (None, 1e-8, 100, 1, 1, 50)))(0.8)
+    def from_start(start):
+        return lambda s: f(s, (start, 1e-8, 100, 1, 1, 50))
+
+    expected = vm.value_and_grad(from_start(None))(0.8)
     for start in (np.full(N, -8.0), np.full(N, 6.0)):
-        found, found_gradient = vm.value_and_grad(
-            lambda s, start=start: f(s, (start, 1e-8, 100, 1, 1, 50))
-        )(0.8)
-        close(found, expected, 1e-13)
-        close(found_gradient, gradient, 1e-11)
-    recorded = vm.recorded(lambda s: f(s, (None, 1e-8, 100, 1, 1, 50)))
+        close_slopes(vm.value_and_grad(from_start(start))(0.8), expected, 1e-12)
+    recorded = vm.recorded(from_start(None))
     recorded(0.5)
-    close(recorded(0.8), (expected, gradient), 1e-12)
+    close(recorded(0.8), expected, 1e-12)
 
 
 def poisson(y=(1, 2), index=(0, 1), m=0.0, k=((1.0, 0.5), (0.5, 1.0)), settings=None):
@@ -324,7 +293,7 @@ def test_the_example():
     spec = importlib.util.spec_from_file_location(path.stem, path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    t, counts = example.simulated(100)
+    t, counts = example.simulated(60)
     model = example.model_of(t, counts)
     q, step = np.array([-0.5, 0.1, 0.9]), 1e-4 * np.array([1.0, 0.5, -1.0])
     _, gradient = model.log_density_gradient(q)

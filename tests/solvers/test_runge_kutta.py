@@ -5,14 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import close, close_slopes, equal, refuses
 
 import varmat as vm
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import has_native
-from varmat.solvers import steppers, sundials, systems
-from varmat.solvers.inner import Inner
+from varmat.solvers import steppers, systems
 
 RUNNERS = ["numpy", *(["native"] if has_native() else [])]
 TIMES = np.array([0.3, 1.0, 1.0, 2.5, 20.0])
@@ -43,13 +42,18 @@ def is_loops(gradient):
     return bool(counts["loop"])
 
 
+def steps_of_scipy(monkeypatch):
+    """A list that gets, for each step of SciPy's, the number of steps from the last output time."""
+    taken, go = [], steppers._go
+    monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(args[2]), go(*args)))
+    return taken
+
+
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("method", ["rk45", "ckrk"])
 def test_steps_are_those_of_scipy(method, tolerance, monkeypatch):
     """Equal states and derivatives up to rounding, and equal numbers of steps between times."""
-    taken = []
-    go = steppers._go
-    monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(args[2]), go(*args)))
+    taken = steps_of_scipy(monkeypatch)
     expected, of_scipy = vm.value_and_grad(weighted(method, tolerance), (0, 1))(POINT, TIMES)
     fewest = 1 + max(taken)
 
@@ -71,18 +75,21 @@ def test_steps_are_those_of_scipy(method, tolerance, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_problems(seed):
+@pytest.mark.parametrize("methods", [("rk45", "ckrk"), ("bdf",)], ids=["explicit", "stiff"])
+def test_random_problems(seed, methods):
     """Random rates, sizes, tolerances, times that repeat or lie close, and operands; away from the
     recorded point.
     """
     rng = np.random.default_rng(seed)
-    n, m, method = rng.integers(1, 4), rng.integers(0, 3), rng.choice(["rk45", "ckrk"])
+    n, m, method = rng.integers(1, 4), rng.integers(0, 3), rng.choice(methods)
     a, c = 0.7 * rng.normal(size=(n, n)), rng.normal(size=(m, n))
-    gaps = rng.exponential(size=5) * rng.choice([0.0, 1e-9, 1.0, 3.0], size=5)
+    if method == "bdf":
+        a -= np.diag(10.0 ** rng.uniform(0.0, 4.0, size=n))
+    gaps = rng.exponential(size=5) * rng.choice([0.0, 1e-9, 1e-2, 1.0, 3.0], size=5)
     ts = 1e-3 + np.cumsum(gaps)
     of_start, of_time = rng.random(2) < 0.5
-    solve = solver(method, 10.0 ** rng.integers(-10, -2))
-    weights = rng.normal(size=(5, n))
+    solve = solver(method, 10.0 ** rng.integers(-9 if method == "bdf" else -10, -2))
+    weights, rtol = rng.normal(size=(5, n)), 1e-9 if method == "bdf" else 1e-10
 
     def rates(t, y, k):
         return np.sin(t) + a @ np.tanh(y) + (k @ c) * np.cos(y)
@@ -98,8 +105,8 @@ def test_random_problems(seed):
         for factor in (1.0, -3.0, 1.7):
             (value, found), (expected, slopes) = gradient(factor * x), eager(factor * x)
             scale = 1.0 + np.max(np.abs(slopes), initial=0.0)
-            close(value, expected, 1e-11, 1e-11)
-            close(found, slopes, 1e-10, 1e-11 * scale)
+            close(value, expected, 0.1 * rtol, 0.1 * rtol)
+            close(found, slopes, rtol, 0.1 * rtol * scale)
         assert is_loops(gradient)
 
 
@@ -118,45 +125,8 @@ def test_recordings_solve_by_loops(method, runner):
 
     gradient = vm.recorded(f, (0, 1), runner=runner)
     for x in (np.array([1.0, 0.5, 0.1, 0.4, 1.5, 0.3]), np.array([0.2, -0.5, 0.0, 0.7, 1.1, -0.1])):
-        value, found = gradient(x, a)
-        expected, eager = vm.value_and_grad(f, (0, 1))(x, a)
-        close(value, expected, 1e-12)
-        close(found, eager, 1e-12, 1e-12)
+        close_slopes(gradient(x, a), vm.value_and_grad(f, (0, 1))(x, a), 1e-12, 1e-12)
     assert is_loops(gradient)
-
-
-@pytest.mark.parametrize("f", [
-    lambda x: np.sum(solver("rk45")(lotka_volterra, x[4:6], 0.0, TIMES, POINT[:4])),
-    lambda x: np.sum(solver("rk45")(lotka_volterra, POINT[4:6], x[6], TIMES, POINT[:4])),
-    lambda x: np.sum(solver("rk45")(lotka_volterra, POINT[4:6], 0.0, x[:3] + np.arange(3.0),
-        POINT[:4])[1:]),
-    lambda x: sum(solver("rk45")(lotka_volterra, POINT[4:6], 0.0, TIMES, c * x[:4])[2,
-        1] for c in (1.0, 1.1, 1.2)),
-], ids=["initial state", "initial time", "times", "several solutions"])  # fmt: skip
-def test_recordings_of_some_operands(f):
-    gradient, eager = vm.recorded(f), vm.value_and_grad(f)
-    for x in (POINT, 1.1 * POINT):
-        (value, found), (expected, of_eager) = gradient(x), eager(x)
-        close(value, expected, 1e-12)
-        close(found, of_eager, 1e-12, 1e-12 * np.max(np.abs(of_eager)))
-    assert is_loops(gradient)
-
-
-def test_recordings_agree_with_closed_forms():
-    """exp(-k t): value, gradient and Hessian."""
-
-    def f(x):
-        return solver("rk45", 1e-11)(lambda t, y, k: -k * y, x[:1], 0.0, [1.5], x[1])[0, 0]
-
-    def exact(x):
-        return x[0] * np.exp(-1.5 * x[1])
-
-    gradient, hessian = vm.recorded(f), vm.recorded(vm.hessian(f))
-    for x in (np.array([2.0, 0.7]), np.array([0.5, -0.3])):
-        value, found = gradient(x)
-        close(value, exact(x), 1e-9)
-        close(found, vm.gradient(exact, x), 1e-9)
-        close(hessian(x), vm.hessian(exact, x), 1e-8, 1e-9)
 
 
 def test_many_threads_run_one_recording():
@@ -232,15 +202,6 @@ def test_solutions_that_leave_every_bound():
     refuses(vm.DomainError, message, gradient, 1.0)
 
 
-@pytest.mark.parametrize("installed", [True, False])
-@pytest.mark.parametrize("method", ["rk45", "ckrk", "bdf", "adams"])
-def test_rates_that_are_not_finite_at_first(method, installed, monkeypatch):
-    if not installed:
-        monkeypatch.setattr(sundials, "has_sundials", lambda: False)
-    with pytest.raises(vm.DomainError, match=f"^ode_{method}_tol: the solver stopped at t = 0"):
-        solver(method)(lambda t, y: np.log(y), [-1.0], 0.0, [1.0])
-
-
 def test_recordings_refuse_operands():
     gradient = vm.recorded(
         lambda x: np.sum(solver("rk45")(lotka_volterra, x[:2], x[2], x[3:5], x[5:]))
@@ -289,9 +250,7 @@ def test_functions_that_have_no_program_are_called():
 
 def test_a_step_cut_short_leaves_the_next_as_it_is(monkeypatch):
     """Output times close to each other cost one step each."""
-    taken = []
-    go = steppers._go
-    monkeypatch.setattr(steppers, "_go", lambda *args: (taken.append(1), go(*args)))
+    taken = steps_of_scipy(monkeypatch)
     pairs = np.arange(1.0, 6.0)[:, None] + [0.0, 1e-9]
 
     def steps(ts):
@@ -300,17 +259,3 @@ def test_a_step_cut_short_leaves_the_next_as_it_is(monkeypatch):
         return len(taken)
 
     assert steps(pairs.ravel()) == steps(pairs[:, 0]) + 5
-
-
-def test_a_guard_of_native_rates_is_heard(monkeypatch):
-    """The first output of the native runner says so; the function is then called as written."""
-
-    def f(t, y, k):
-        return vm.normal_lpdf(0.0, 0.0, y[0] - t) * k * y
-
-    monkeypatch.setattr(systems, "native_pays", lambda count: True)
-    system = systems.System(Inner("ode_bdf", f, [vm.var(1.0)]), 1)
-    leaves = systems.Leaves([1.0])
-    for t in (0.0, 0.1, 0.2):
-        system.rate(t, np.ones(1), leaves)
-    refuses(vm.DomainError, "Scale parameter is -1", lambda: system.rate(2.0, np.ones(1), leaves))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import refuses
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
@@ -118,8 +119,8 @@ def test_the_summary(fit) -> None:
     assert_allclose(row["MAD"], stats.median_abs_deviation(theta, scale="normal"), rtol=1e-4)
     assert_allclose(row["MCSE"], row["StdDev"] / np.sqrt(row["ESS_bulk"]), rtol=0.1)
     assert fit.diagnose() == "No problems detected."
-    with pytest.raises(ValueError, match=r"summary: percentiles is \(95, 5\), but must be incr"):
-        fit.summary(percentiles=(95, 5))
+    message = r"summary: percentiles is \(95, 5\), but must be incr"
+    refuses(ValueError, message, fit.summary, percentiles=(95, 5))
 
 
 def test_errors_of_means_are_those_of_arviz(fit) -> None:
@@ -190,8 +191,8 @@ def test_the_mode(models) -> None:
     assert_array_equal(found.optimized_params_np, [*found.optimized_params_dict.values()])
     moved = model.optimize(data=str(path), seed=1, inits=0, jacobian=True, tol_obj=1e-12)
     assert_allclose(moved.theta, 0.25, rtol=1e-5)
-    with pytest.raises(RuntimeError, match=r"CmdStanModel.optimize: the last point is not a mode"):
-        model.optimize(data=DATA, seed=1, iter=1)
+    message = r"CmdStanModel.optimize: the last point is not a mode"
+    refuses(RuntimeError, message, model.optimize, data=DATA, seed=1, iter=1)
     assert not model.optimize(data=DATA, seed=1, iter=1, require_converged=False).converged
 
 
@@ -220,15 +221,8 @@ def test_starts(models, fit) -> None:
     model, some = models["matrices"], {"s": 2.0}
     paths = models["bernoulli"].pathfinder(data=DATA, seed=1)
     for inits in (0, 0.5, {"theta": 0.3}, [{"theta": 0.1}, {"theta": 0.7}], fit, paths):
-        found = models["bernoulli"].sample(
-            data=DATA,
-            chains=2,
-            inits=inits,
-            metric="diag_e",
-            step_size=0.9,
-            adapt_delta=0.9,
-            **QUIET,
-        )
+        settings = {"chains": 2, "metric": "diag_e", "step_size": 0.9, "adapt_delta": 0.9}
+        found = models["bernoulli"].sample(data=DATA, inits=inits, **settings, **QUIET)
         assert abs(found.theta.mean() - POSTERIOR.mean()) < 0.03
     # The other parameters start at random.
     assert_allclose(model.optimize(inits=some, seed=1, jacobian=True).s, 1.0, rtol=1e-5)
@@ -251,14 +245,15 @@ def test_generated_quantities(models, fit) -> None:
 
 def test_a_program_without_generated_quantities(models, fit) -> None:
     message = "generate_quantities: the program has no generated quantities, but must have some!"
-    with pytest.raises(TypeError, match=message):
-        models["bernoulli"].generate_quantities(data=DATA, previous_fit=fit)
+    make = models["bernoulli"].generate_quantities
+    refuses(TypeError, message, make, data=DATA, previous_fit=fit)
 
 
 def test_draws_without_a_parameter(models) -> None:
     other = models["matrices"].optimize(seed=1, jacobian=True)
-    with pytest.raises(ValueError, match="previous_fit has no theta, but must have all parameters"):
-        models["replicates"].generate_quantities(data=DATA, previous_fit=other)
+    message = "previous_fit has no theta, but must have all parameters"
+    make = models["replicates"].generate_quantities
+    refuses(ValueError, message, make, data=DATA, previous_fit=other)
 
 
 def test_programs_without_parameters(models) -> None:
@@ -277,56 +272,53 @@ def test_the_log_density(models) -> None:
     assert_allclose(plain.loc[0], [2 * np.log(0.1) + 8 * np.log(0.9), 2 - 10 * 0.1])
 
 
-@pytest.mark.parametrize(
-    ("method", "given", "kind", "message"),
-    [
-        ("sample", {"iter_sample": 3}, TypeError,
-         "sample: iter_sample is not an argument! Did you mean `iter_sampling`?"),
-        ("sample", {"output_dir": "a"}, TypeError,
-         ("sample: output_dir is 'a', but must be None, because results are in memory: "
-         "draws_pd().to_csv(path) saves them!")),
-        ("sample", {"adapt_engaged": False}, TypeError,
-         "sample: adapt_engaged is False, but must be True, because chains always adapt!"),
-        ("sample", {"chain_ids": 3}, TypeError,
-         ("sample: chain_ids is 3, but must be None, because chains are numbered from 1: give each "
-         "run a seed of its own!")),
-        ("sample", {"seed": [1, 2]}, TypeError,
-         "sample: seed is a list, but must be an integer of at least 0!"),
-        ("sample", {"iter_warmup": 0}, vm.DomainError,
-         "sample: iter_warmup is 0, but must be an integer of at least 1!"),
-        ("sample", {"metric": "dense_e"}, vm.DomainError,
-         ("sample: metric is 'dense_e', but must be 'diag_e': for correlations, Model.sample has "
-         "metric='low_rank'!")),
-        ("sample", {"adapt_delta": 1.5}, vm.DomainError,
-         "sample: adapt_delta is 1.5, but must be between 0 and 1!"),
-        ("sample", {"fixed_param": True}, vm.DomainError,
-         ("sample: fixed_param is True, but must be False: generate_quantities takes draws of a "
-         "program with parameters!")),
-        ("sample", {"inits": {"thta": 1.0}}, TypeError,
-         "sample: inits has thta, but must have parameters: theta! Did you mean `theta`?"),
-        ("sample", {"inits": [{"theta": 0.5}]}, vm.DomainError,
-         "sample: inits is [{'theta': 0.5}], but must have 4 elements, one for each chain!"),
-        ("sample", {"inits": {"theta": 2.0}}, vm.DomainError,
-         ("sample: inits: theta: lub_free: Bounded variable is 2.0, but must be in the interval "
-         "[0.0, 1.0]!")),
-        ("sample", {"inits": [0.1, 0.2, 0.3, 0.4]}, TypeError,
-         ("sample: inits is 0.1, but must be a dict of parameters or the path of a JSON file!")),
-        ("optimize", {"algorithm": "adam"}, vm.DomainError,
-         "optimize: algorithm is 'adam', but must be 'lbfgs', 'bfgs' or 'newton'!"),
-        ("optimize", {"inits": -1}, vm.DomainError,
-         "optimize: inits is -1, but must be nonnegative finite!"),
-        ("pathfinder", {"num_single_draws": 10}, TypeError,
-         ("pathfinder: num_single_draws is 10, but must be None, because each path has as many "
-         "draws as draws says, and up to 1000 steps!")),
-        ("generate_quantities", {}, vm.DomainError,
-         "generate_quantities: previous_fit is None, but must be a fit, such as sample returned!"),
-        ("laplace_sample", {"mode": "mode.csv"}, vm.DomainError,
-         "laplace_sample: mode is 'mode.csv', but must be what optimize(jacobian=True) returned!"),
-        ("variational", {}, NotImplementedError,
-         ("variational: ADVI is not supported: call pathfinder, which approximates the posterior "
-         "faster!")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("method", "given", "kind", "message"), [
+    ("sample", {"iter_sample": 3}, TypeError,
+     "sample: iter_sample is not an argument! Did you mean `iter_sampling`?"),
+    ("sample", {"output_dir": "a"}, TypeError,
+     ("sample: output_dir is 'a', but must be None, because results are in memory: "
+      "draws_pd().to_csv(path) saves them!")),
+    ("sample", {"adapt_engaged": False}, TypeError,
+     "sample: adapt_engaged is False, but must be True, because chains always adapt!"),
+    ("sample", {"chain_ids": 3}, TypeError,
+     ("sample: chain_ids is 3, but must be None, because chains are numbered from 1: give each "
+      "run a seed of its own!")),
+    ("sample", {"seed": [1, 2]}, TypeError,
+     "sample: seed is a list, but must be an integer of at least 0!"),
+    ("sample", {"iter_warmup": 0}, vm.DomainError,
+     "sample: iter_warmup is 0, but must be an integer of at least 1!"),
+    ("sample", {"metric": "dense_e"}, vm.DomainError,
+     ("sample: metric is 'dense_e', but must be 'diag_e': for correlations, Model.sample has "
+      "metric='low_rank'!")),
+    ("sample", {"adapt_delta": 1.5}, vm.DomainError,
+     "sample: adapt_delta is 1.5, but must be between 0 and 1!"),
+    ("sample", {"fixed_param": True}, vm.DomainError,
+     ("sample: fixed_param is True, but must be False: generate_quantities takes draws of a "
+      "program with parameters!")),
+    ("sample", {"inits": {"thta": 1.0}}, TypeError,
+     "sample: inits has thta, but must have parameters: theta! Did you mean `theta`?"),
+    ("sample", {"inits": [{"theta": 0.5}]}, vm.DomainError,
+     "sample: inits is [{'theta': 0.5}], but must have 4 elements, one for each chain!"),
+    ("sample", {"inits": {"theta": 2.0}}, vm.DomainError,
+     ("sample: inits: theta: lub_free: Bounded variable is 2.0, but must be in the interval "
+      "[0.0, 1.0]!")),
+    ("sample", {"inits": [0.1, 0.2, 0.3, 0.4]}, TypeError,
+     "sample: inits is 0.1, but must be a dict of parameters or the path of a JSON file!"),
+    ("optimize", {"algorithm": "adam"}, vm.DomainError,
+     "optimize: algorithm is 'adam', but must be 'lbfgs', 'bfgs' or 'newton'!"),
+    ("optimize", {"inits": -1}, vm.DomainError,
+     "optimize: inits is -1, but must be nonnegative finite!"),
+    ("pathfinder", {"num_single_draws": 10}, TypeError,
+     ("pathfinder: num_single_draws is 10, but must be None, because each path has as many "
+      "draws as draws says, and up to 1000 steps!")),
+    ("generate_quantities", {}, vm.DomainError,
+     "generate_quantities: previous_fit is None, but must be a fit, such as sample returned!"),
+    ("laplace_sample", {"mode": "mode.csv"}, vm.DomainError,
+     "laplace_sample: mode is 'mode.csv', but must be what optimize(jacobian=True) returned!"),
+    ("variational", {}, NotImplementedError,
+     ("variational: ADVI is not supported: call pathfinder, which approximates the posterior "
+      "faster!")),
+])  # fmt: skip
 def test_refused_arguments(models, method, given, kind, message) -> None:
     with pytest.raises(kind) as caught:
         getattr(models["bernoulli"], method)(data=DATA, **given)
@@ -341,25 +333,22 @@ def test_arguments_with_defaults_or_without_effect(models) -> None:
     assert found.draws().shape[:2] == (100, 2)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda _: CmdStanModel(exe_file="a"), TypeError,
-         ("CmdStanModel: exe_file is 'a', but must be None, because nothing is compiled: give "
-         "stan_file!")),
-        (lambda _: CmdStanModel(stan_fil="a"), TypeError,
-         "CmdStanModel: stan_fil is not an argument! Did you mean `stan_file`?"),
-        (lambda _: CmdStanModel("name"), TypeError,
-         "CmdStanModel: stan_file is missing, but must be a path!"),
-        (lambda fit: fit.thta, AttributeError, "CmdStanMCMC has no thta! Did you mean `theta`?"),
-        (lambda fit: fit.save_csvfiles("a"), AttributeError,
-         "CmdStanMCMC has no save_csvfiles: draws_pd().to_csv(path) saves the draws!"),
-        (lambda fit: fit.draws_pd("thta"), ValueError,
-         ("CmdStanMCMC.draws_pd: the variable is 'thta', but must be one of theta, lp__, "
-         "accept_stat__, stepsize__, treedepth__, n_leapfrog__, divergent__, energy__! Did you "
-         "mean `theta`?")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "kind", "message"), [
+    (lambda _: CmdStanModel(exe_file="a"), TypeError,
+     ("CmdStanModel: exe_file is 'a', but must be None, because nothing is compiled: give "
+      "stan_file!")),
+    (lambda _: CmdStanModel(stan_fil="a"), TypeError,
+     "CmdStanModel: stan_fil is not an argument! Did you mean `stan_file`?"),
+    (lambda _: CmdStanModel("name"), TypeError,
+     "CmdStanModel: stan_file is missing, but must be a path!"),
+    (lambda fit: fit.thta, AttributeError, "CmdStanMCMC has no thta! Did you mean `theta`?"),
+    (lambda fit: fit.save_csvfiles("a"), AttributeError,
+     "CmdStanMCMC has no save_csvfiles: draws_pd().to_csv(path) saves the draws!"),
+    (lambda fit: fit.draws_pd("thta"), ValueError,
+     ("CmdStanMCMC.draws_pd: the variable is 'thta', but must be one of theta, lp__, "
+      "accept_stat__, stepsize__, treedepth__, n_leapfrog__, divergent__, energy__! Did you "
+      "mean `theta`?")),
+])  # fmt: skip
 def test_refusals(fit, call, kind, message) -> None:
     with pytest.raises(kind) as caught:
         call(fit)

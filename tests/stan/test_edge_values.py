@@ -12,12 +12,12 @@ from random_loops import refused
 
 import varmat as vm
 from varmat.stan import evaluate, loops, types
-from varmat.stan.lanes import Lanes
 from varmat.stan.recurrences import Recurrence
 from varmat.stan.signatures import names, signatures
+from varmat.stan.vectorized import VectorizedLoop
 
 EDGES = (0.0, 1.0, -1.0, 0.5, 40.0, -800.0)
-MOST = 30  # points of one function
+MOST = 18  # points of one function
 # At poles, beside which these are defined, and at no edge.
 POLES = {"beta", "lbeta", "lchoose"}
 NOWHERE = {"lambert_wm1"}
@@ -69,7 +69,7 @@ def test_derivatives_at_edges(call, is_lowered, monkeypatch):
     if is_lowered:
         monkeypatch.setattr(evaluate, "FEW", 0)
         monkeypatch.setattr(loops, "TRACED", -1)
-        for kind in (Lanes, Recurrence):
+        for kind in (VectorizedLoop, Recurrence):
             monkeypatch.setattr(kind, "of_loop", refused)
     model = vm.stan.Program(
         "data {int N;} parameters {vector[3] x;} model {for (i in 1:N) {"

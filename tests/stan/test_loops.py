@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close_slopes
 from numpy.testing import assert_allclose
+from recordings import as_eager
 
 import varmat as vm
 from varmat.programs.run import has_native
@@ -82,8 +84,8 @@ for (i in 1:N) { if (k[i] > 9) break; target += lower_lpdf(u[i] | a); }
 vector[4] z = v; for (i in 1:N) { int j = 1 + i % 4; int l = 1 + (i * 7) % 4; z[j] = tanh(0.5 *
 z[l] * z[j] + b * y[i]); target += -square(sum(z)); }
 # array of vectors
-array[N] vector[2] h; h[1] = v[1:2]; for (i in 2:N) { vector[2] w; for (j in 1:2) { w[j] = h[i -
-1, j] + A[j, 1]; h[i, j] = tanh(log_sum_exp(w) * a); } } target += sum(h[N]);
+array[N] vector[2] h; h[1] = v[1:2]; for (i in 2:N) { vector[2] w = [a, b]'; for (j in 1:2) { w[j] =
+h[i - 1, j] + A[j, 1]; h[i, j] = tanh(log_sum_exp(w) * a); } } target += sum(h[N]);
 # rows and columns
 matrix[2, 3] W = M; for (i in 1:N) { W[1] = tanh(W[2] * a + y[i]); W[2, 2:3] = W[1, 1:2]; W[, 1] =
 0.5 * col(W, 2) + row(A, 1)'; target += sum(W); }
@@ -153,17 +155,12 @@ def compiled(body: str, **settings: Any) -> Any:
         + f"model {{ {body} }}"
     )
     rng, n = np.random.default_rng(7), 24
-    return program.model(
-        {
-            "N": n,
-            "y": rng.normal(size=n),
-            "x": rng.normal(size=n),
-            "k": rng.integers(1, 5, n).tolist(),
-            "g": rng.integers(1, 5, n).tolist(),
-            "M": 0.4 * rng.normal(size=(2, 3)),
-        },
-        **settings,
-    )
+    data = {
+        "N": n, "y": rng.normal(size=n), "x": rng.normal(size=n),
+        "k": rng.integers(1, 5, n).tolist(), "g": rng.integers(1, 5, n).tolist(),
+        "M": 0.4 * rng.normal(size=(2, 3)),
+    }  # fmt: skip
+    return program.model(data, **settings)
 
 
 @pytest.fixture
@@ -187,10 +184,7 @@ def test_procedures_are_their_passes(name: str, lowered: list[Any]) -> None:
     rng = np.random.default_rng(3)
     for _ in range(3):
         q = 0.5 * rng.normal(size=model.param_unc_num())
-        value, gradient = model.log_density_gradient(q)
-        expected = vm.value_and_grad(model._target)(q, True, True)
-        assert_allclose(value, expected[0], rtol=1e-12)
-        assert_allclose(gradient, expected[1], rtol=1e-11, atol=1e-13)
+        as_eager(model, q, 1e-11, 1e-13)
     assert model._value_and_grad.obstacle is None
     assert lowered
     direction = rng.normal(size=q.size)
@@ -218,48 +212,31 @@ def test_other_loops_are_run_pass_by_pass(
 ) -> None:
     model = compiled(REFUSED[name])
     q = 0.3 * np.random.default_rng(0).normal(size=model.param_unc_num())
-    value, gradient = model.log_density_gradient(q)
-    expected = vm.value_and_grad(model._target)(q, True, True)
-    assert_allclose(value, expected[0], rtol=1e-12)
-    assert_allclose(gradient, expected[1], rtol=1e-11, atol=1e-13)
+    as_eager(model, q, 1e-11, 1e-13)
     assert not lowered
     capsys.readouterr()
 
 
+# What a pass does, and the error.
 ERRORS = {
-    "index": (
-        "int c = 1; for (i in 1:N) { c += 1; target += v[c] * a; }",
-        IndexError,
-        "index 5 of axis 1",
-    ),
-    "reject": (
-        (
-            'int c; c = 0; for (i in 1:N) { c += 1; if (a > 0 && c > 3) reject("c is ", c);'
-            " target += a; }"
-        ),
-        vm.DomainError,
-        "c is 4",
-    ),
-    "domain": (
-        "int c = 0; for (i in 1:N) { c += 1; target += normal_lpdf(y[i] | c, a - 0.01 * c); }",
-        vm.DomainError,
-        "normal_lpdf: Scale parameter is",
-    ),
-    "sizes": (
-        (
-            "int c = 1; for (i in 1:N) { c += 1;"
-            " target += sum(head(v, 3) + head(v, c > 4 ? 2 : 3)) * a; }"
-        ),
-        vm.ShapeError,
-        "add: the operands have shapes",
-    ),
-}
+    "index": ("target += v[c] * a;", IndexError, "index 5 of axis 1"),
+    "reject": ('if (a > 0 && c > 4) reject("c is ", c); target += a;', vm.DomainError, "c is 5"),
+    "domain": ("target += normal_lpdf(y[i] | c, a - 0.01 * c);", vm.DomainError,
+               "normal_lpdf: Scale parameter is"),
+    "sizes": ("target += sum(head(v, 3) + head(v, c > 4 ? 2 : 3)) * a;", vm.ShapeError,
+              "add: the operands have shapes"),
+}  # fmt: skip
+
+
+def counted(body: str) -> Any:
+    """A model of a loop with a counter, which is not run at once."""
+    return compiled(f"int c = 1; for (i in 1:N) {{ c += 1; {body} }}")
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_those_of_the_passes(name: str, lowered: list[Any]) -> None:
     body, kind, text = ERRORS[name]
-    model = compiled(body)
+    model = counted(body)
     q = np.full(model.param_unc_num(), 0.05)
     for _ in range(2):  # before and after it is recorded
         with pytest.raises(kind, match=text):
@@ -268,7 +245,7 @@ def test_errors_are_those_of_the_passes(name: str, lowered: list[Any]) -> None:
 
 def test_a_recorded_loop_that_is_refused_elsewhere_raises_there(lowered: list[Any]) -> None:
     body, kind, text = ERRORS["reject"]
-    model = compiled(body)
+    model = counted(body)
     q = np.full(model.param_unc_num(), -0.3)
     value = model.log_density_gradient(q)[0]
     assert lowered
@@ -283,9 +260,7 @@ def test_stacks_that_are_full_leave_it_to_the_passes(
 ) -> None:
     monkeypatch.setattr("varmat.programs.passes.reverse.ROOM", 8)
     model = compiled(BODIES["while"])
-    q = 0.3 * np.random.default_rng(1).normal(size=model.param_unc_num())
-    found, expected = model.log_density_gradient(q), vm.value_and_grad(model._target)(q, True, True)
-    assert_allclose(found[1], expected[1], rtol=1e-12)
+    as_eager(model, 0.3 * np.random.default_rng(1).normal(size=model.param_unc_num()))
 
 
 def loop_of(model: vm.Model) -> str:
@@ -309,9 +284,7 @@ def test_short_loops_are_traced_and_longer_ones_for_many_calls(
     monkeypatch.setattr("varmat.stan.stan_model._seconds", lambda *_: next(times))
     assert model.for_many_calls() is model
     assert model._value_and_grad is not recorded
-    after = model.log_density_gradient(q)
-    assert_allclose(after[0], before[0], rtol=1e-13)
-    assert_allclose(after[1], before[1], rtol=1e-11)
+    close_slopes(model.log_density_gradient(q), before, 1e-11)
     assert not tracing.left_out
 
 
@@ -384,10 +357,8 @@ def test_loops_of_transformed_parameters_return_what_they_assign(lowered: list[A
     """)
     model = program.model({"N": 9, "k": [1, 2, 3] * 3})
     q = 0.3 * np.random.default_rng(1).normal(size=10)
-    found, expected = model.log_density_gradient(q), vm.value_and_grad(model._target)(q, True, True)
+    as_eager(model, q)
     assert len(lowered) == 1
-    assert_allclose(found[0], expected[0], rtol=1e-13)
-    assert_allclose(found[1], expected[1], rtol=1e-12)
     assert_allclose(model.constrain(q, include_tp=True)["t"], 18 * q[0])
 
 
@@ -406,30 +377,19 @@ model {
     data = {"N": 20, "J": 30, "x": rng.integers(0, 3, (20, 30))}
     model = vm.stan.Program(source).model(data)
     q = rng.normal(size=40)
-    value, gradient = vm.value_and_grad(model._target)(q, True, True)
     for _ in range(2):
-        found = model.log_density_gradient(q)
-        assert_allclose(found[0], value, rtol=1e-13)
-        assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
+        as_eager(model, q, atol=1e-13)
     program = model._value_and_grad.program
     assert program is not None
     assert len(program.steps) < 300
 
 
 @pytest.mark.parametrize("n", [4, 5])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "u ~ normal(0, 1);",
-        "u ~ student_t(4, v[1], exp(u));",
-        "v[g] ~ normal(u, 1);",
-        "target += normal_lpdf(u | v[2], 1);",
-        "target += sum(u);",
-        "v[1] ~ normal(v[2], 1);",
-        "for (k in 1:2) u ~ normal(v[k], 1);",
-        "u[i] ~ normal(u, 1);",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "u ~ normal(0, 1);", "u ~ student_t(4, v[1], exp(u));", "v[g] ~ normal(u, 1);",
+    "target += normal_lpdf(u | v[2], 1);", "target += sum(u);", "v[1] ~ normal(v[2], 1);",
+    "for (k in 1:2) u ~ normal(v[k], 1);", "u[i] ~ normal(u, 1);",
+])  # fmt: skip
 def test_statements_that_are_the_same_in_each_pass(statement: str, n: int) -> None:
     """A branch on parameters counts them once for each pass that takes it, however many passes and
     elements there are.
@@ -440,7 +400,4 @@ def test_statements_that_are_the_same_in_each_pass(statement: str, n: int) -> No
     data = {"N": n, "y": np.linspace(-1.0, 1.0, n), "g": [1, 2, 1, 1, 2]}
     model = vm.stan.Program(code).model(data)
     for q in (np.linspace(-1.0, 1.0, 7), np.linspace(3.0, 11.0, 7)):
-        value, gradient = vm.value_and_grad(model._target)(q, False, True)
-        found = model.log_density_gradient(q, propto=False)
-        assert found[0] == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
+        as_eager(model, q, atol=1e-13, propto=False)

@@ -45,20 +45,17 @@ def test_every_block_in_order():
     assert (profile.name, profile.body[0].name) == ("a", "z")
 
 
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("a + b * c ^ d'", "a + (b * (c ^ (d')))"),
-        ("-a ^ b", "-(a ^ b)"),
-        ("a ^ -b ^ c * d", "(a ^ (-(b ^ c))) * d"),
-        ("a - b - c", "(a - b) - c"),
-        ("a * b %/% c \\ d", "a * ((b %/% c) \\ d)"),
-        ("!a == b && c || d < e", "(((!a) == b) && c) || (d < e)"),
-        ("a ? b : c ? d : e", "a ? b : (c ? d : e)"),
-        ("a .* b ./ c .^ d", "(a .* b) ./ (c .^ d)"),
-        ("a[1].2[3]", "((a[1]).2)[3]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "same"), [
+    ("a + b * c ^ d'", "a + (b * (c ^ (d')))"),
+    ("-a ^ b", "-(a ^ b)"),
+    ("a ^ -b ^ c * d", "(a ^ (-(b ^ c))) * d"),
+    ("a - b - c", "(a - b) - c"),
+    ("a * b %/% c \\ d", "a * ((b %/% c) \\ d)"),
+    ("!a == b && c || d < e", "(((!a) == b) && c) || (d < e)"),
+    ("a ? b : c ? d : e", "a ? b : (c ? d : e)"),
+    ("a .* b ./ c .^ d", "(a .* b) ./ (c .^ d)"),
+    ("a[1].2[3]", "((a[1]).2)[3]"),
+])  # fmt: skip
 def test_precedence(text, same):
     assert expression(text) == expression(same)
 
@@ -157,25 +154,19 @@ def test_includes(tmp_path):
     assert parse(tmp_path / "only.stanfunctions").functions[0].at.line == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "column", "reason"),
-    [
-        ("model {\n real x = 1 }", 2, 13, "Unexpected `}`; expected `,` or `;`."),
-        ("data { int data; }", 1, 12, "`data` is a word of the language, not a name."),
-        ("model { x = (1; }", 1, 15, "Unexpected `;`; expected `,` or `)`."),
-        ("parameters { real<lower=0, offset=1> x; }", 1, 28, "`offset` does not match `lower`."),
-        ("model {} data {}", 1, 10, "The block `data` must stand before `model`."),
-        ("model {} model {}", 1, 10, "The block `model` is here a second time."),
-        ("model { f(1) = 3; }", 1, 9, "Nothing can be assigned to this expression."),
-        ("model { x = 3 $ 4; }", 1, 15, "Unexpected character `$`."),
-        ("model { /* a\n }", 1, 9, "This comment has no end."),
-        ("model { print(1)\n", 2, 1, "Unexpected end of the program; expected `;`."),
-        (
-            "\n#include no.stan", 2, 1,
-            "There is no file `no.stan` in `include_paths`, which is empty.",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "line", "column", "reason"), [
+    ("model {\n real x = 1 }", 2, 13, "Unexpected `}`; expected `,` or `;`."),
+    ("data { int data; }", 1, 12, "`data` is a word of the language, not a name."),
+    ("model { x = (1; }", 1, 15, "Unexpected `;`; expected `,` or `)`."),
+    ("parameters { real<lower=0, offset=1> x; }", 1, 28, "`offset` does not match `lower`."),
+    ("model {} data {}", 1, 10, "The block `data` must stand before `model`."),
+    ("model {} model {}", 1, 10, "The block `model` is here a second time."),
+    ("model { f(1) = 3; }", 1, 9, "Nothing can be assigned to this expression."),
+    ("model { x = 3 $ 4; }", 1, 15, "Unexpected character `$`."),
+    ("model { /* a\n }", 1, 9, "This comment has no end."),
+    ("model { print(1)\n", 2, 1, "Unexpected end of the program; expected `;`."),
+    ("\n#include no.stan", 2, 1, "There is no file `no.stan` in `include_paths`, which is empty."),
+])  # fmt: skip
 def test_errors(text, line, column, reason):
     with pytest.raises(StanSyntaxError) as caught:
         parse(text)

@@ -14,8 +14,8 @@ from random_loops import errors, refused
 
 from varmat.programs.run import has_native
 from varmat.stan import evaluate, loops
-from varmat.stan.lanes import Lanes
 from varmat.stan.recurrences import Recurrence
+from varmat.stan.vectorized import VectorizedLoop
 
 
 @pytest.mark.skipif(not has_native(), reason="procedures are native")
@@ -23,7 +23,7 @@ from varmat.stan.recurrences import Recurrence
 def test_procedures_of_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate, "FEW", 0)
     monkeypatch.setattr(loops, "TRACED", -1)
-    for kind in (Lanes, Recurrence):
+    for kind in (VectorizedLoop, Recurrence):
         monkeypatch.setattr(kind, "of_loop", refused)
     found = Counter[str]()
     assert not [*errors(seed, Namespace(hessians=False, stanli=False), found)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from comparing import close
 
 import varmat as vm
 from varmat.stan.errors import StanSemanticError
@@ -27,9 +28,7 @@ def assert_same(source, data):
     assert type(size) is int
     assert written.param_unc_num() == size
     q = np.linspace(0.1, 0.4, size)
-    values = [each.log_density_gradient(q, propto=False) for each in (model, written)]
-    np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
-    np.testing.assert_allclose(values[0][1], values[1][1], rtol=1e-12)
+    close(*(each.log_density_gradient(q, propto=False) for each in (model, written)), 1e-12)
     named = [each.constrain(q, True, True, np.random.default_rng(0)) for each in (model, written)]
     for x, y in zip(*(each.values() for each in named), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12)
@@ -61,22 +60,19 @@ def test_results_that_are_integers():
 
 
 BRANCHES = {
-    "a branch": (
-        "real s; if (J > 1) s = 2 * a; a ~ normal(0, 1); target += is_nan(s) ? 1.0 : s;", ""
-    ),
+    "a branch": ("real s; if (J > 1) s = 2 * a; a ~ normal(0, 1); target += is_nan(s) ? 1.0 : s;",
+        ""),
     "two branches": ("real s; if (J > 1) s = 2 * a; else s = a; a ~ normal(s, 1);", ""),
     "a loop": ("real s; for (j in 2:J) s = j * a; a ~ normal(0, 1); if (J > 1) target += s;", ""),
     "a while": (
-        "real s; int k = 1; while (k < J) { s = a; k += 1; } a ~ normal(is_nan(s) ? 0 : 1, 1);", ""
-    ),
+        "real s; int k = 1; while (k < J) { s = a; k += 1; } a ~ normal(is_nan(s) ? 0 : 1, 1);",
+        ""),
     "integers": ("int s; if (J > 1) s = 2; a ~ normal(s < 0 ? 1 : s, 1);", ""),
     "a sum": ("real s; s += a; a ~ normal(is_nan(s) ? 1 : 0, 1);", ""),
-    "containers": (
-        "a ~ normal(0, 1);",
-        ("generated quantities { real s; vector[2] v; matrix[2, 3] m; array[2] int k; "
-        "array[2] real w; if (J > 1) { s = a; v = [a, a]'; m = rep_matrix(a, 2, 3); "
-        "k = {1, 2}; w = {a, 2 * a}; } else k = {3, 4}; }"),
-    ),
+    "containers": ("a ~ normal(0, 1);",
+        ("generated quantities { real s; vector[2] v; matrix[2, 3] m; array[2] int k; array[2] "
+         "real w; if (J > 1) { s = a; v = [a, a]'; m = rep_matrix(a, 2, 3); k = {1, 2}; w = "
+         "{a, 2 * a}; } else k = {3, 4}; }")),
 }  # fmt: skip
 
 
@@ -98,14 +94,11 @@ def test_functions_that_assign_in_branches(J):
     assert_same(source, {"J": J})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        "real s = normal_rng(0, 1); vector[3] v; for (i in 1:3) v[i] = gamma_rng(2, 1);",
-        "real s = f_rng(2.0); vector[2] v = [f_rng(1), f_rng(1)]';",
-        "int s = poisson_rng(3); vector[s] v = rep_vector(1, s);",
-    ],
-)
+@pytest.mark.parametrize("data", [
+    "real s = normal_rng(0, 1); vector[3] v; for (i in 1:3) v[i] = gamma_rng(2, 1);",
+    "real s = f_rng(2.0); vector[2] v = [f_rng(1), f_rng(1)]';",
+    "int s = poisson_rng(3); vector[s] v = rep_vector(1, s);",
+])  # fmt: skip
 def test_random_numbers_in_transformed_data(data):
     source = (
         "functions { real f_rng(real m) { return normal_rng(m, 1); } } "
@@ -169,9 +162,9 @@ def test_functions_that_are_truncated(own, known, ends):
         if not np.isfinite(expected[0]):
             assert model.log_density([0.3], propto=False) == -np.inf
             continue
-        found = model.log_density_gradient([0.3], propto=False)
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
-        np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
+        value, gradient = model.log_density_gradient([0.3], propto=False)
+        close(value, expected[0], 1e-12)
+        close(gradient, expected[1], 1e-9)
 
 
 @pytest.mark.parametrize("ends", ["T[1, ]", "T[ , 4]", "T[1, 4]", "T[2, 2]", "T[3, ]"])
@@ -182,9 +175,7 @@ def test_masses_that_are_truncated(ends):
     )
     expected = same.model(data).log_density([0.3], propto=False)
     for model in (program.model(data), translated(program, data)):
-        np.testing.assert_allclose(
-            model.log_density([0.3], propto=False), expected, rtol=1e-9, atol=1e-12
-        )
+        close(model.log_density([0.3], propto=False), expected, 1e-9, 1e-12)
 
 
 EMPTY = ["cov_matrix[n]", "corr_matrix[n]", "cholesky_factor_corr[n]", "cholesky_factor_cov[n]",
@@ -203,24 +194,21 @@ def test_matrices_of_size_zero(kind):
     np.testing.assert_array_equal(model.param_unconstrain(model.constrain([0.5])), [0.5])
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "text"),
-    [
-        ("parameters { complex a; }", TypeError,
-         ("parameters: a parameter is declared as complex, but must be real: declare its real and "
-         "imaginary parts, and join them by to_complex!")),
-        ("parameters { array[2] complex_vector[3] a; }", TypeError,
-         "parameters: a parameter is declared as complex_vector, but must be real"),
-        ("parameters { real a; } model { real t = t + a; }", StanSemanticError,
-         "program, line 1, column 41: There is no `t`."),
-        ("functions { real f(real x) { real y = y + x; return y; } }", StanSemanticError,
-         "There is no `y`."),
-        ("parameters { simplex[0] p; }", vm.DomainError,
-         "parameters: a size of a simplex is 0, but must be at least 1!"),
-        ("parameters { sum_to_zero_matrix[2, 0] p; }", vm.DomainError,
-         "parameters: a size of a sum_to_zero_matrix is 0, but must be at least 1!"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "error", "text"), [
+    ("parameters { complex a; }", TypeError,
+     ("parameters: a parameter is declared as complex, but must be real: declare its real and "
+      "imaginary parts, and join them by to_complex!")),
+    ("parameters { array[2] complex_vector[3] a; }", TypeError,
+     "parameters: a parameter is declared as complex_vector, but must be real"),
+    ("parameters { real a; } model { real t = t + a; }", StanSemanticError,
+     "program, line 1, column 41: There is no `t`."),
+    ("functions { real f(real x) { real y = y + x; return y; } }", StanSemanticError,
+     "There is no `y`."),
+    ("parameters { simplex[0] p; }", vm.DomainError,
+     "parameters: a size of a simplex is 0, but must be at least 1!"),
+    ("parameters { sum_to_zero_matrix[2, 0] p; }", vm.DomainError,
+     "parameters: a size of a sum_to_zero_matrix is 0, but must be at least 1!"),
+])  # fmt: skip
 def test_what_is_refused(source, error, text):
     with pytest.raises(error) as caught:
         Program(source).model()

@@ -195,16 +195,13 @@ def test_numbers_are_those_of_the_program(name):
         translated.check_gradient(point)
 
 
-@pytest.mark.parametrize(
-    ("source", "what"),
-    [
-        ("parameters { complex z; } model { }", "a parameter of type complex"),
-        ("functions { real f(real x) { return x; } real f(vector x) { return x[1]; } }",
-         "several functions f"),
-        ("parameters { real<lower=0> x; } model { target += target(); }",
-         r"`target\(\)`, which counts Jacobians of parameters"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "what"), [
+    ("parameters { complex z; } model { }", "a parameter of type complex"),
+    ("functions { real f(real x) { return x; } real f(vector x) { return x[1]; } }",
+     "several functions f"),
+    ("parameters { real<lower=0> x; } model { target += target(); }",
+     r"`target\(\)`, which counts Jacobians of parameters"),
+])  # fmt: skip
 def test_what_cannot_be_written_is_named(source, what):
     with pytest.raises(StanError, match=f"to_python cannot write {what}"):
         to_python(Program(source).tree)

@@ -2,8 +2,6 @@
 numbers and densities pass it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -23,12 +21,8 @@ from varmat.testing.calibration import _p_value, _statistic
 
 def test_p_value_is_that_of_all_possible_ranks():
     simulations, draws = 4, 3
-    found = np.array(
-        [
-            _statistic(np.array(ranks), draws)
-            for ranks in itertools.product(range(draws + 1), repeat=simulations)
-        ]
-    )
+    every = itertools.product(range(draws + 1), repeat=simulations)
+    found = np.array([_statistic(np.array(ranks), draws) for ranks in every])
     for statistic in np.unique(found):
         share = np.mean(found <= statistic * (1 + 1e-9))
         close(_p_value(statistic, simulations, draws), share, 1e-12)
@@ -51,110 +45,106 @@ def by_grid(model, draws, seed):
     q = np.linspace(-6.0, 6.0, 161)
     log = np.array([model.log_density([x]) for x in q])
     sums = np.cumsum(np.exp(log - np.max(log)))
-    chosen = np.interp(
-        np.random.default_rng(seed).uniform(sums[0], sums[-1], draws), sums, q + 0.5 * (q[1] - q[0])
-    )
-    values = [model.constrain([x]) for x in chosen]
+    levels = np.random.default_rng(seed).uniform(sums[0], sums[-1], draws)
+    values = [model.constrain([x]) for x in np.interp(levels, sums, q + 0.5 * (q[1] - q[0]))]
     return {name: np.array([each[name] for each in values]) for name in values[0]}
 
 
 X = np.column_stack([np.ones(6), np.arange(6.0)])
 
 
-def regression(prior_scale=1.0):
+def regression(prior_scale=1.0, times=1):
     """Return a linear model with a known scale. Its posterior is normal, so Laplace's approximation
-    is exact.
+    is exact. A model may count each observation several times.
     """
-    return (
-        lambda rng: {"beta": vm.normal_rng(0.0, 1.0, rng=rng, size=2)},
-        lambda rng,
-        beta: vm.normal_id_glm_rng(X, 0.0, beta, 2.0, rng=rng),
-        lambda y: vm.Model(lambda beta: (vm.normal_lpdf(beta, 0.0,
-            prior_scale) + vm.normal_id_glm_lpdf(y, X, 0.0, beta, 2.0)), beta=vm.real(2)),
-    )  # fmt: skip
+
+    def prior(rng):
+        return {"beta": vm.normal_rng(0.0, 1.0, rng=rng, size=2)}
+
+    def simulate(rng, beta):
+        return np.tile(vm.normal_id_glm_rng(X, 0.0, beta, 2.0, rng=rng), times)
+
+    def model(y):
+        x = np.tile(X, (times, 1))
+        return vm.Model(
+            lambda beta: (
+                vm.normal_lpdf(beta, 0.0, prior_scale) + vm.normal_id_glm_lpdf(y, x, 0.0, beta, 2.0)
+            ),
+            beta=vm.real(2),
+        )
+
+    return prior, simulate, model
 
 
 def test_what_is_right_passes():
-    found = calibration(*regression(), simulations=40, seed=1, sample=laplace)
+    found = calibration(*regression(), simulations=20, seed=1, sample=laplace)
     assert found.ok()
     assert bool(found)
-    assert (
-        list(found.ranks)
-        == list(found.p_values)
-        == list(found.statistics)
-        == ["beta[0]", "beta[1]"]
-    )
-    assert all(
-        ranks.shape == (40,) and ranks.min() >= 0 and ranks.max() <= 63
-        for ranks in found.ranks.values()
-    )
-    assert re.fullmatch(
-        r"ranks of the truth .*\n(beta\[\d\] +(\d+ +){8} p = [\d.]+\n?){2}", repr(found)
-    )
-    again = calibration(*regression(), simulations=40, seed=1, sample=laplace)
+    names = ["beta[0]", "beta[1]"]
+    assert [*found.ranks] == [*found.p_values] == [*found.statistics] == names
+    for ranks in found.ranks.values():
+        assert ranks.shape == (20,)
+        assert 0 <= ranks.min() <= ranks.max() <= 63
+    text = r"ranks of the truth .*\n(beta\[\d\] +(\d+ +){8} p = [\d.]+\n?){2}"
+    assert re.fullmatch(text, repr(found))
+    again = calibration(*regression(), simulations=20, seed=1, sample=laplace)
     assert again.p_values == found.p_values
 
 
-def test_what_is_wrong_is_found():
-    prior, simulate, _ = regression()
-    assert not calibration(*regression(0.3), simulations=40, seed=1, sample=laplace).ok()
-    # This model counts each observation sixteen times.
-    assert not calibration(
-        prior,
-        lambda rng, beta: np.tile(simulate(rng, beta), 16),
-        lambda y: vm.Model(
-            lambda beta: (
-                vm.normal_lpdf(beta, 0.0, 1.0)
-                + vm.normal_id_glm_lpdf(y, np.tile(X, (16, 1)), 0.0, beta, 2.0)
-            ),
-            beta=vm.real(2),
-        ),
-        simulations=40,
-        seed=1,
-        sample=laplace,
-    )
+@pytest.mark.parametrize("wrong", [{"prior_scale": 0.3}, {"times": 16}])
+def test_what_is_wrong_is_found(wrong):
+    assert not calibration(*regression(**wrong), simulations=20, seed=1, sample=laplace)
 
 
 # Models with one parameter. Together they test densities, Jacobians, and random numbers of prior
 # and data.
 SINGLE = {
-    "gamma and Poisson": (lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)}, lambda rng,
-        rate: vm.poisson_rng(rate, rng=rng, size=4),
-        lambda y: vm.Model(lambda rate: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate),
-        rate=vm.positive())),
-    "beta and negative binomial": (lambda rng: {"theta": vm.beta_proportion_rng(0.4, 5.0, rng=rng)},
-        lambda rng, theta: vm.neg_binomial_2_rng(10.0 * theta, 2.0, rng=rng, size=4),
-        lambda y: vm.Model(lambda theta: (vm.beta_proportion_lpdf(theta, 0.4,
-        5.0) + vm.neg_binomial_2_lpmf(y, 10.0 * theta, 2.0)), theta=vm.interval(0, 1))),
-    "skew normal and Weibull": (lambda rng: {"x": vm.skew_normal_rng(1.0, 1.0, 3.0, rng=rng)},
+    "gamma and Poisson": (
+        lambda rng: {"rate": vm.gamma_rng(3.0, 1.0, rng=rng)},
+        lambda rng, rate: vm.poisson_rng(rate, rng=rng, size=4),
+        lambda rate, y: vm.gamma_lpdf(rate, 3.0, 1.0) + vm.poisson_lpmf(y, rate),
+        {"rate": vm.positive()}),
+    "beta and negative binomial": (
+        lambda rng: {"x": vm.beta_proportion_rng(0.4, 5.0, rng=rng)},
+        lambda rng, x: vm.neg_binomial_2_rng(10.0 * x, 2.0, rng=rng, size=4),
+        lambda x, y: (vm.beta_proportion_lpdf(x, 0.4, 5.0)
+                      + vm.neg_binomial_2_lpmf(y, 10.0 * x, 2.0)),
+        {"x": vm.interval(0, 1)}),
+    "skew normal and Weibull": (
+        lambda rng: {"x": vm.skew_normal_rng(1.0, 1.0, 3.0, rng=rng)},
         lambda rng, x: vm.weibull_rng(2.0, np.exp(x), rng=rng, size=3),
-        lambda y: vm.Model(lambda x: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0,
-        np.exp(x)), x=vm.real())),
-    "correlation": (lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng)}, lambda rng,
-        factor: vm.multi_normal_cholesky_rng(np.zeros(2), factor, rng=rng, size=5),
-        lambda y: vm.Model(lambda factor: (vm.lkj_corr_cholesky_lpdf(factor,
-        2.0) + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor)), factor=vm.cholesky_corr(2))),
+        lambda x, y: vm.skew_normal_lpdf(x, 1.0, 1.0, 3.0) + vm.weibull_lpdf(y, 2.0, np.exp(x)),
+        {"x": vm.real()}),
+    "correlation": (
+        lambda rng: {"factor": vm.lkj_corr_cholesky_rng(2, 2.0, rng=rng)},
+        lambda rng, factor: vm.multi_normal_cholesky_rng(np.zeros(2), factor, rng=rng, size=5),
+        lambda factor, y: (vm.lkj_corr_cholesky_lpdf(factor, 2.0)
+                           + vm.multi_normal_cholesky_lpdf(y, np.zeros(2), factor)),
+        {"factor": vm.cholesky_corr(2)}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_densities_and_random_numbers_are_of_the_same_distributions(name):
-    found = calibration(*SINGLE[name], simulations=30, draws=31, seed=1, sample=by_grid)
+    prior, simulate, density, parameters = SINGLE[name]
+
+    def model(y):
+        return vm.Model(density, parameters, data={"y": y})
+
+    settings = {"simulations": 30, "draws": 31, "seed": 1, "sample": by_grid}
+    found = calibration(prior, simulate, model, **settings)
     assert found.ok(1e-3), found
     # Constant elements of a Cholesky factor are left out.
-    expected = {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(name, [*SINGLE[name][0](0)])
+    expected = {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(name, [*parameters])
     assert list(found.ranks) == expected
 
 
 def test_ranks_of_equal_draws_are_one_of_them_at_random():
-    found = calibration(
-        lambda rng: {"n": rng.integers(0, 3)},
-        lambda rng, n: None,
-        lambda y: None,
-        simulations=300,
-        seed=2,
-        sample=lambda model, draws, seed: {"n": np.random.default_rng(seed).integers(0, 3, draws)},
-    )
+    def sample(model, draws, seed):
+        return {"n": np.random.default_rng(seed).integers(0, 3, draws)}
+
+    parts = lambda rng: {"n": rng.integers(0, 3)}, lambda rng, n: None, lambda y: None
+    found = calibration(*parts, simulations=300, seed=2, sample=sample)
     assert found.ok()
     assert len(np.unique(found.ranks["n"])) > 50
 
@@ -176,16 +166,9 @@ def test_sampling_by_default():
             )
             return self
 
-    found = calibration(
-        lambda rng: {"x": 5.0},
-        lambda rng, x: x,
-        lambda y: Sampled(),
-        simulations=3,
-        draws=7,
-        thin=2,
-        tune=20,
-        target_accept=0.9,
-    )
+    parts = lambda rng: {"x": 5.0}, lambda rng, x: x, lambda y: Sampled()
+    settings = {"draws": 7, "thin": 2, "tune": 20, "target_accept": 0.9}
+    found = calibration(*parts, simulations=3, **settings)
     assert found.ranks["x"].tolist() == [3, 3, 3]
 
 

@@ -169,7 +169,7 @@ class Elementwise:
             )
         return result
 
-    def again(self, x: Operand, y: Operand) -> Operand:
+    def recompute(self, x: Operand, y: Operand) -> Operand:
         """Recompute an entry of the tape, with other operands."""
         return self(*(x if self.arity > 2 else (x, y)[: self.arity]))
 

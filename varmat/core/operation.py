@@ -283,7 +283,7 @@ class Operation:
         vars(twin).update(vars(self), function=function)
         return twin
 
-    def again(self, args: Sequence[Operand], settings: Settings) -> Operand:
+    def recompute(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Call it with what an entry on the tape holds, and other operands."""
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 

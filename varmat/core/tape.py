@@ -66,9 +66,9 @@ class Tape(list["Entry"]):
     """
 
     __slots__ = (
+        "adjoint_buffers",
         "arena",
         "assignments",
-        "beside",
         "by_hand",
         "kept",
         "leaves",
@@ -89,7 +89,7 @@ class Tape(list["Entry"]):
         self.leaves: list[Operand] = []
         self.kept: list[Operand] = []
         self.assignments: list[AssignmentBatch] = []
-        self.beside: dict[int, np.ndarray] = {}
+        self.adjoint_buffers: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
         self.lost: TypeError | None = None
         self.watch: Function | None = None if parent is None else parent.watch
@@ -115,7 +115,7 @@ class Tape(list["Entry"]):
             return np.empty(shape)
         values, adjoints = self.arena.take(shape)
         # The memory of the adjoint, if the array becomes the values of a variable.
-        self.beside[id(values)] = adjoints
+        self.adjoint_buffers[id(values)] = adjoints
         return values
 
     def tangent(
@@ -139,7 +139,7 @@ class Tape(list["Entry"]):
     def recover(self) -> None:
         """Make all variables of this tape stale and give their memory back."""
         self.top = RECOVERED
-        stacks: Any = (self, self.leaves, self.kept, self.assignments, self.beside)
+        stacks: Any = (self, self.leaves, self.kept, self.assignments, self.adjoint_buffers)
         for stack in stacks:
             stack.clear()
         self.arena.release(self.mark)
@@ -175,20 +175,20 @@ ALWAYS = _Always()
 class Rule:
     """The tape's data for an operation: its name, the reverse rule for an entry, and the operation.
 
-    Without an operation, `again` recomputes the result of an entry, from operands of any kind.
+    Without an operation, `recompute` recomputes the result of an entry, from operands of any kind.
     """
 
     # One class for all operations, because the interpreter specialises the loop of the reverse pass
     # for the types it sees.
-    __slots__ = ("again", "chain", "name", "op")
+    __slots__ = ("chain", "name", "op", "recompute")
 
     def __init__(
-        self, name: str, chain: Function, op: Any = None, again: Function | None = None
+        self, name: str, chain: Function, op: Any = None, recompute: Function | None = None
     ) -> None:
         self.name = name
         self.chain = chain
         self.op = op
-        self.again: Function | None = again
+        self.recompute: Function | None = recompute
 
 
 _thread = threading.local()

@@ -323,7 +323,7 @@ def adjoint_space(x: Operand) -> Operand:
     """Return memory for the first contribution to an array: the arena's for a large one, but only
     once, because the adjoint may be kept.
     """
-    space = x._tape.beside.pop(id(x._val), None)
+    space = x._tape.adjoint_buffers.pop(id(x._val), None)
     return np.empty(x.shape) if space is None or space.shape != x.shape else space
 
 

@@ -2,7 +2,7 @@
 paper.
 
 The docstrings of densities, cumulative functions and random numbers are given these by
-`source_of`, and their notes and examples by `told`."""
+`source_of`, and their notes and examples by `docstring_sections`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from varmat.functions.docstrings import indented
 
-__all__ = ["reference_section", "references", "source_of", "told"]
+__all__ = ["docstring_sections", "reference_section", "references", "source_of"]
 
 # --- the works ---
 
@@ -285,7 +285,7 @@ def reference_section(function: str) -> str:
     return f"\n    References\n    ----------\n{references(function)}\n"
 
 
-def told(function: Callable[..., Any]) -> dict[str, str]:
+def docstring_sections(function: Callable[..., Any]) -> dict[str, str]:
     """Return the notes and the examples in the docstring of a row's function, for a docstring whose
     text is indented by four blanks.
     """

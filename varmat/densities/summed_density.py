@@ -112,7 +112,7 @@ class SummedDensity(Density, Operation):
         """Compute the value, and each variable's partial: a float, or an array of its shape."""
         raise NotImplementedError
 
-    def again(self, active: Operand, saved: Operand) -> Result:
+    def recompute(self, active: Operand, saved: Operand) -> Result:
         """Call it as the entry that saved this did, with other operands for its variables."""
         _, values, _, use = saved
         following = iter(active)

@@ -41,7 +41,7 @@ from varmat.core.operation import OPERATIONS
 from varmat.densities.density import Domains, KeptTerms, argument_lines, ieee, not_nan, possible
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.row_program import VECTOR, RowGraph, RowProgram, StableSums, Sums, single_step
-from varmat.densities.sources import LAST_SECTIONS, reference_section, told
+from varmat.densities.sources import LAST_SECTIONS, docstring_sections, reference_section
 from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE, Computed, SummedDensity, Use
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.build.symbol import Symbol
@@ -513,7 +513,7 @@ def univariate(
             arguments=argument_lines(arguments),
             references=reference_section(row.name),
             outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
-            **told(form),
+            **docstring_sections(form),
         )
         return row
 

@@ -131,7 +131,7 @@ class KeptFunction:
         for assignment in tape.assignments:
             assignment.redo()
 
-    def again(
+    def recompute(
         self,
         operands: Sequence[Operand],
         level: Level | None = None,
@@ -172,9 +172,9 @@ class KeptFunction:
                 for index, source, _ in y:
                     _found(env, x)[index] = _found(env, source)
                 continue
-            again = rule.again
+            recompute = rule.recompute
             x, y = _found(env, x), _found(env, y)
-            new = rule.op.again(x, y) if again is None else again(result, x, y)
+            new = rule.op.recompute(x, y) if recompute is None else recompute(result, x, y)
             if isinstance(result, Outputs):
                 for item, value in zip(result, new, strict=True):
                     define(item, value)
@@ -197,7 +197,7 @@ class KeptFunction:
                 else make_leaf(plain_copy(np.zeros(x.shape) if w is None else w), tape)
                 for w, x in zip(adjoints, self.wrt, strict=True)
             ]
-        y, _ = self.again(operands, level, seeds)
+        y, _ = self.recompute(operands, level, seeds)
         slope = y.tan if isinstance(y, Dual) else 0.0
         return slope if c is None else slope + c * bottom(y)
 
@@ -326,7 +326,7 @@ class Gradients(Operation):
                 paired(x, next(rates), level) if is_mine else x
                 for x, is_mine in zip(leaves, mine, strict=False)
             ]
-            y, wrt = self.kept.again(operands, level)
+            y, wrt = self.kept.recompute(operands, level)
             slope = y.tan if isinstance(y, Dual) else 0.0
             if type(slope) is not Var:
                 axis = np.shape(args[order[-1]])[: any(is_row)]
@@ -349,7 +349,7 @@ def _directions(values: Sequence[Plain], mapped: int) -> Iterator[list[Plain]]:
 def _values(saved: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
     """Compute the value and the gradients."""
     with nested() as tape:
-        y, wrt = saved.again(values)
+        y, wrt = saved.recompute(values)
         return _swept(y, wrt, tape)
 
 
@@ -458,7 +458,7 @@ def _refuse_what_cannot(
             "varmat.value(x)"
         )
     for rule, _, _, _ in entries:
-        lacks = rule.again is None and (
+        lacks = rule.recompute is None and (
             rule.op is None or getattr(rule.op, "_tangent", True) is None
         )
         if rule in CALLBACKS or (lacks and rule is not ASSIGN):
@@ -546,7 +546,7 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
         check_fresh(saved.operands)
         if saved.operands:
             _refuse_what_cannot(function, saved.entries, saved.operands, tape)
-            return lambda: filled(saved.again(saved.operands)[0])
+            return lambda: filled(saved.recompute(saved.operands)[0])
     result = filled([value_now(x) for x in variables])
     return lambda: result
 

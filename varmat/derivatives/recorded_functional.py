@@ -56,8 +56,8 @@ from varmat.typing import Function, Operand, Result, Settings, Shape, Threads
 
 # The most recordings that one function keeps, and the most of them that differ in data only.
 _MOST_RECORDINGS, _MOST_DATA = 16, 3
-# Branches that a function takes in a call, and ways through it that are recorded, at most.
-_MOST_BRANCHES, _MOST_WAYS = 4, 8
+# Branches that a function takes in a call, and paths through it that are recorded, at most.
+_MOST_BRANCHES, _MOST_PATHS = 4, 8
 # Elements of data from which comparing them takes longer than what a program saves by holding them.
 _LARGE = 1 << 15
 
@@ -148,7 +148,7 @@ class Recording:
         All other arguments, by position or name; those with rows as `Mapped.key`.
     written : Written
     runner : str
-    ways : list of tuple
+    paths : list of tuple
         The branches of the function that the program takes, see `Branches.taken`.
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
@@ -164,7 +164,7 @@ class Recording:
     others: Others
     written: Written
     runner: str
-    ways: list[tuple[bool, ...]]
+    paths: list[tuple[bool, ...]]
 
     def __post_init__(self) -> None:
         written = self.written
@@ -402,7 +402,7 @@ class Recorded(BoundCalls, Generic[T]):
             return self._kind.write(self._name, self.function, *args), ()
         program = record(self.function, call.positions, call.args, call.named, follows=followed)
         point: Any = call.points if type(self.argnums) is tuple else call.points[0]
-        self.branches |= bool(followed.ways)
+        self.branches |= bool(followed.decisions)
         return Written(program, template_of(point)), followed.taken
 
     def _recording_of_data(self, call: RecordedCall) -> Recording | None:
@@ -436,23 +436,22 @@ class Recorded(BoundCalls, Generic[T]):
         """Extend a recording to another branch of the function; return None if it is a known one,
         or if it has too many.
         """
-        ways: list[tuple[bool, ...]] = entry.ways
-        if not any(ways) or len(ways) >= _MOST_WAYS:
+        paths: list[tuple[bool, ...]] = entry.paths
+        if not any(paths) or len(paths) >= _MOST_PATHS:
             return None
         args = [Mapped(x) if i in entry.data else x for i, x in enumerate(call.args)]
         with held(self._lock):
             written, taken = None, tuple[bool, ...]()
             with suppress(RecordingError):
                 written, taken = self._written(replace(call, args=args))
-            if written is None or entry not in self._recordings or taken in ways:
+            if written is None or entry not in self._recordings or taken in paths:
                 # Points where the function raises or is not finite are not tried again and again.
-                ways.append(taken)
+                paths.append(taken)
                 return None
             written = Written(either(entry.program, written.program), written.template)
-            result = Recording(entry.structures, entry.others, written, self.runner, [*ways, taken])
-            self._keep(
-                [result if recording is entry else recording for recording in self._recordings]
-            )
+            paths = [*paths, taken]
+            result = Recording(entry.structures, entry.others, written, self.runner, paths)
+            self._keep([result if x is entry else x for x in self._recordings])
             return result
 
     def _keep(self, recordings: list[Recording]) -> None:

@@ -57,7 +57,7 @@ def _points(op: Gradients) -> Program:
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
         shared = operands[: len(operands) - op.mapped]
-        _, wrt = op.kept.again(operands, wrt=[borrow_leaf(x, tape) for x in op.kept.values])
+        _, wrt = op.kept.recompute(operands, wrt=[borrow_leaf(x, tape) for x in op.kept.values])
         return without_dead_steps(program_of(tape, shared, wrt))
 
 
@@ -68,7 +68,7 @@ def _values(op: Gradients) -> Program:
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
         wrt = [borrow_leaf(x, tape) for x in op.kept.values]
-        y, _ = op.kept.again(operands, wrt=wrt)
+        y, _ = op.kept.recompute(operands, wrt=wrt)
         first = len(operands) - op.mapped
         args = [*operands[:first], *wrt, *operands[first:]]
         return without_dead_steps(program_of(tape, args, [0.0, y], [y], wrt))

@@ -99,8 +99,9 @@ def record(
         variables = leaves_of([inputs[i] for i in positions])
         with watched(tape, function, args, kwargs, branches=follows):
             y = scalar_result("recorded", function(*inputs, **kwargs), tape)
-        ways = () if follows is None else follows.conditions
-        return optimised(program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways))
+        decisions = () if follows is None else follows.conditions
+        leaves = [*variables, *rows]
+        return optimised(program_of(tape, leaves, [y], [y], variables, decisions=decisions))
 
 
 def record_values(
@@ -128,8 +129,8 @@ def record_values(
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
         results = outputs("recorded", _followed(function, leaf, tape, follows), tape)
-        ways = () if follows is None else follows.conditions
-        program = program_of(tape, [leaf], [0.0, *results], ways=ways)
+        decisions = () if follows is None else follows.conditions
+        program = program_of(tape, [leaf], [0.0, *results], decisions=decisions)
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 
@@ -233,9 +234,9 @@ def weighted_program(
             y = f(*rebuilt(points, variables), *args, **(kwargs or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
-        leaves, ways = [*variables, *rows], followed.conditions
+        leaves, decisions = [*variables, *rows], followed.conditions
         program = program_of(
-            tape, leaves, [0.0, *values], values, variables, weighted=True, ways=ways
+            tape, leaves, [0.0, *values], values, variables, weighted=True, decisions=decisions
         )
         return Written(program, template_of(rebuilt(y, values)), only_reverse)
 

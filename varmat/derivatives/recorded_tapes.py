@@ -221,8 +221,8 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     def call(*numbers: Operand) -> Result:
         now = dict(zip(indices, numbers, strict=True))
-        again, kwargs = rebuilt(arguments, (now.get(i, x) for i, x in enumerate(leaves)))
-        return function(*again, **kwargs)
+        recompute, kwargs = rebuilt(arguments, (now.get(i, x) for i, x in enumerate(leaves)))
+        return function(*recompute, **kwargs)
 
     operands = [leaves[i] for i in indices]
     result = call(*map(value_now, operands))

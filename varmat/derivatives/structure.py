@@ -53,10 +53,10 @@ def _mapped(function: Callable[[Operand, str], object], tree: object, path: str)
         items = [_mapped(function, item, f"{path}[{i}]") for i, item in enumerate(tree)]
         return items if isinstance(tree, list) else like(tree, items)
     if _is_dataclass(tree):
-        again = copy.copy(tree)
+        recompute = copy.copy(tree)
         for name, item in _fields_of(tree).items():  # a dataclass may be frozen
-            object.__setattr__(again, name, _mapped(function, item, f"{path}.{name}"))
-        return again
+            object.__setattr__(recompute, name, _mapped(function, item, f"{path}.{name}"))
+        return recompute
     if tree is None and path:
         return None
     return function(tree._settled if isinstance(tree, Standing) else tree, path)

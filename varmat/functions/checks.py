@@ -111,8 +111,8 @@ def _write_check(
         return
     if _traced(program.builder, function, output, values):
         return
-    again = partial(_check_again, function, output, [v.shape for v in values])
-    program.builder.apply(PythonCall("check", again, [], False), *values)
+    recompute = partial(_check_again, function, output, [v.shape for v in values])
+    program.builder.apply(PythonCall("check", recompute, [], False), *values)
 
 
 def _traced(builder: Builder, function: Function, result: Result, values: Plain) -> bool:

@@ -14,8 +14,6 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.tape import current_tape
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
-from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import FEW, Lanes, are_apart, declared_in
 from varmat.stan.loops import Tracing, lowered_loop
 from varmat.stan.recurrences import scanned
 from varmat.stan.running import (
@@ -43,6 +41,8 @@ from varmat.stan.values import (
     shape_of,
     write,
 )
+from varmat.stan.vectorized import FEW, VectorizedLoop, are_apart, declared_in
+from varmat.stan.vectorized_expressions import BoundError
 
 
 class Translator(Expressions):
@@ -343,7 +343,7 @@ class Translator(Expressions):
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.repeated(w)
             try:
-                together = Lanes.of_loop(self, w, count).whole(w)
+                together = VectorizedLoop.of_loop(self, w, count).whole(w)
                 self.loops.append((w, None))
             except BoundError as error:
                 together = None

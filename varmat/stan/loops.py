@@ -19,13 +19,13 @@ from varmat.programs.run import has_native
 from varmat.solvers.procedures import procedure
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import assigned_in, check_state, declared_in
 from varmat.stan.lowering import Lowering
 from varmat.stan.recurrences import attempted
 from varmat.stan.running import Frame
 from varmat.stan.translate import Expressions
 from varmat.stan.values import innermost
+from varmat.stan.vectorized import assigned_in, check_state, declared_in
+from varmat.stan.vectorized_expressions import BoundError
 
 # Expressions that a loop may evaluate and be traced, which takes 5 to 20 us for each of them.
 TRACED = 80_000

@@ -23,10 +23,10 @@ from varmat.programs.ir import statements as ir
 from varmat.programs.ir.statements import Cell, Number, Statement, Storage
 from varmat.stan import operators, types
 from varmat.stan import syntax as s
-from varmat.stan.lane_expressions import BoundError
 from varmat.stan.translate import Expressions
 from varmat.stan.types import Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
+from varmat.stan.vectorized_expressions import BoundError
 
 Bounds = tuple[int, int]
 

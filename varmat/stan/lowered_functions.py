@@ -21,7 +21,6 @@ from varmat.programs.ir import statements as ir
 from varmat.programs.ir.statements import Cell, Number
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
-from varmat.stan.lane_expressions import DENSITIES, BoundError, elementwise_density
 from varmat.stan.lowered_expressions import (
     DIVIDE,
     EXP,
@@ -39,6 +38,7 @@ from varmat.stan.lowered_expressions import (
 )
 from varmat.stan.running import kept_arguments
 from varmat.stan.values import MATRICES, ROWS, VECTORS
+from varmat.stan.vectorized_expressions import DENSITIES, BoundError, elementwise_density
 from varmat.typing import Function, Operand
 
 

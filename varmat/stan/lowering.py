@@ -17,12 +17,12 @@ from varmat.programs.passes.reverse import Source
 from varmat.solvers.procedures import StatementCode
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import assigned_in
 from varmat.stan.lowered_expressions import NUMBERS, SUBTRACT, Elements, Lowered
 from varmat.stan.lowered_functions import LoweredFunctions
 from varmat.stan.translate import Expressions
 from varmat.stan.values import MATRICES, SCALARS, StanValue, innermost
+from varmat.stan.vectorized import assigned_in
+from varmat.stan.vectorized_expressions import BoundError
 
 # Passes that a `while` is thought to have.
 OFTEN = 10

@@ -156,7 +156,7 @@ class Program:
         e  matvar  the loop of line 7 takes its elements; 0 conversions outside of loops
         x  matvar  the loop of line 7 takes its elements; 1 conversions outside of loops
         line 7: for (t in 2:T) x[t] = a * x[t - 1] + e[t];
-          pass by pass: a pass reads `x`, to which others assign (line 7)
+          iteration by iteration: an iteration reads `x`, to which others assign (line 7)
           recorded: one loop, whose body is written once
         """
         from varmat.stan.representation import representation

@@ -21,20 +21,20 @@ from varmat.core.tape import current_tape
 from varmat.interrupts import from_signal
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.lane_expressions import (
+from varmat.stan.running import Executed, Frame, StanEvaluated, kept_arguments
+from varmat.stan.translate import Expressions
+from varmat.stan.values import StanValue, put, receiving
+from varmat.stan.vectorized import FEW, WITH_STATE, VectorizedLoop, check_state, declared_in
+from varmat.stan.vectorized_expressions import (
     DENSITIES,
     OF_ONE_AXIS,
     STACKED,
     BoundError,
     elementwise_density,
 )
-from varmat.stan.lanes import FEW, WITH_STATE, Lanes, check_state, declared_in
-from varmat.stan.running import Executed, Frame, StanEvaluated, kept_arguments
-from varmat.stan.translate import Expressions
-from varmat.stan.values import StanValue, put, receiving
 
 
-class Recurrence(Lanes):
+class Recurrence(VectorizedLoop):
     """Translates the body of a loop for one iteration, with a batch axis of length one."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Recurrence(Lanes):
         inner = {node.name for node in s.walk(loop.body) if isinstance(node, s.For)}
         self._inside = declared_in(loop.body) | {*carried, *filled} | inner
         self._own |= {*carried, *filled}
-        self._of_all = Lanes(translator, loop, count, {loop.name})
+        self._of_all = VectorizedLoop(translator, loop, count, {loop.name})
         # By the text of an expression: the place of its row, and its values in all iterations.
         self._rows: dict[str, tuple[int, StanEvaluated]] = {}
         # Whether a condition is translated, in which integers may be those of rows.

@@ -193,7 +193,8 @@ def _loops(
                 inside.update(map(id, s.walk(loop.body)))
                 more = f"\n  {WRITTEN_ONCE}"
             at = error.at.line
-            yield f"line {loop.at.line}: {line}\n  pass by pass: {error} (line {at}){more}"
+            yield f"line {loop.at.line}: {line}\n  iteration by iteration: {error} (line "
+            f"{at}){more}"
 
 
 class _Uses:
@@ -279,7 +280,7 @@ class _Uses:
         inside = next((line for line in uses if line is not None), None)
         line = self._elements.get(name)
         if line is None:
-            return Choice("varmat", "no loop that is run pass by pass takes its elements")
+            return Choice("varmat", "no loop that is run iteration by iteration takes its elements")
         if inside is not None:
             return Choice("varmat", f"the loop of line {inside} uses it as a whole")
         text = f"the loop of line {line} takes its elements"

@@ -1,7 +1,5 @@
 """Branches in native code; `tests/programs/test_branch.py` runs them beside the other runners."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from recordings import agree_in_threads
@@ -12,7 +10,7 @@ from varmat.programs.run import has_native
 pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 
 
-def test_threads_share_a_branch() -> None:
+def test_threads_share_a_branch():
     """Each run has scratch memory of its own, in which long results of the branch lie."""
 
     def f(x):

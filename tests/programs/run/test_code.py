@@ -1,10 +1,9 @@
 """Instructions of a program: scratch memory is used again, and a run says why it ended."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from layouts import native_code
+from comparing import close
+from layouts import native_code, with_arguments
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.run import has_native, runner_for
@@ -19,10 +18,9 @@ N = 1000
 
 
 @pytest.mark.parametrize("count", [1, 2, 6])
-def test_scratch_memory_is_used_again(count: int) -> None:
+def test_scratch_memory_is_used_again(count):
     """Running sums need memory. Each reads the one before, so two arrays are enough."""
-    builder = Builder()
-    x = builder.argument((N,))
+    builder, x = with_arguments((N,))
     y, given = x, np.linspace(0.0, 1.0, N)
     expected = given
     for _ in range(count):
@@ -34,33 +32,31 @@ def test_scratch_memory_is_used_again(count: int) -> None:
     assert total == pytest.approx(np.sum(expected), rel=1e-12)
 
 
-def test_memory_that_is_read_later_is_not_used_again() -> None:
-    builder = Builder()
-    x = builder.argument((N,))
+def test_memory_that_is_read_later_is_not_used_again():
+    builder, x = with_arguments((N,))
     sums = [builder.accumulate(np.add, builder.ufunc(f, x), 0) for f in (np.sin, np.cos, np.exp)]
     program = builder.program([builder.sum(builder.add_all(sums)), *sums[::-1]])
     given = np.linspace(0.0, 1.0, N)
     expected = [np.cumsum(f(given)) for f in (np.exp, np.cos, np.sin)]
     total, *made = runner_for(program, "native")([given])
     assert total == pytest.approx(np.sum(expected), rel=1e-13)
-    np.testing.assert_allclose(made, expected, rtol=1e-13)
+    close(made, expected, 1e-13)
 
 
-def test_a_constant_is_there_once() -> None:
+def test_a_constant_is_there_once():
     code = native_code(Builder().program([]))
     assert code.words(1, 2) is code.words(1, 2)
     assert code.words(1, 2) is not code.words(2, 1)
 
 
-def test_a_loop_of_no_turn_has_no_code() -> None:
+def test_a_loop_of_no_turn_has_no_code():
     code = native_code(Builder().program([]))
     assert code.over(0, [], lambda turn, carried: pytest.fail("a turn was written")) == []
 
 
-def test_long_programs_are_compiled_in_blocks() -> None:
+def test_long_programs_are_compiled_in_blocks():
     """LLVM takes a time that grows with the square of a block, and cannot be interrupted."""
-    builder = Builder()
-    x = builder.argument((2,))
+    builder, x = with_arguments((2,))
     first, second = builder.element(x, 0), builder.element(x, 1)
     y, expected, given = first, 0.3, np.array([0.3, 0.7])
     for i in range(3 * BLOCK):

@@ -1,24 +1,19 @@
 """Elementary functions as LLVM code: errors against mpmath, and special values against NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import math
-import subprocess
-import sys
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 import scipy.special
+from comparing import close, equal
 
 pytest.importorskip("llvmlite", reason="code is made by llvmlite")
 
 import llvmlite.binding as llvm
+from layouts import python
 from llvmlite import ir
 
 from varmat.programs.run import functions
@@ -32,11 +27,10 @@ ARITY = dict.fromkeys(
      "logical_or", "logical_xor", "logaddexp", "power", "xlogy", "xlog1py"], 2,
 ) | {"where": 3}  # fmt: skip
 PARTS_ONLY = {"divide1p", "half_exp", "half_expm1"}
-Arrays = Callable[..., np.ndarray]
 
 
 @cache
-def of_arrays(name: str, width: int) -> Arrays:
+def of_arrays(name, width):
     """Compile ``out[i] = f(x[i], ...)`` for arrays whose length is a multiple of the width.
 
     Truth values are numbers, other than zero where they hold.
@@ -71,7 +65,7 @@ def of_arrays(name: str, width: int) -> Arrays:
         engine.get_function_address("apply")
     )
 
-    def apply(*x: np.ndarray) -> np.ndarray:
+    def apply(*x):
         out = np.empty_like(x[0])
         call(*(each.ctypes.data for each in (*x, out)), out.size)
         assert engine  # the code lives as long as this function
@@ -80,7 +74,7 @@ def of_arrays(name: str, width: int) -> Arrays:
     return apply
 
 
-def compiled(module: ir.Module) -> Any:
+def compiled(module):
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple().create_target_machine(
@@ -94,7 +88,7 @@ def compiled(module: ir.Module) -> Any:
     return engine
 
 
-def of_numpy(name: str) -> Any:
+def of_numpy(name):
     """The function of a name in NumPy or SciPy."""
     if name == "expit":  # SciPy's is 0 where exp(-x) overflows
         return lambda x: np.where(x < -40.0, np.exp(x), scipy.special.expit(x))
@@ -105,13 +99,13 @@ def of_numpy(name: str) -> Any:
     return getattr(np, name, None) or getattr(scipy.special, name)
 
 
-def spread(low: float, high: float, n: int = 120) -> np.ndarray:
+def spread(low, high, n=120):
     """Numbers of all sizes between two powers of ten, with both signs."""
     rng = np.random.default_rng(5)
     return rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(low, high, n)
 
 
-def even(low: float, high: float, n: int = 120) -> np.ndarray:
+def even(low, high, n=120):
     return np.random.default_rng(6).uniform(low, high, n)
 
 
@@ -122,7 +116,7 @@ ANGLES = (
     even(-7.0, 7.0), even(-1e9, 1e9), spread(-307, 12), even(0.0, 1e8).round() * (np.pi / 2),
 )  # fmt: skip
 # The function of mpmath and the points.
-EXACT: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+EXACT = {
     "exp": (mp.exp, (even(-745.0, 709.7), even(-2.0, 2.0), spread(-300, 2.5))),
     "exp2": (lambda x: mp.mpf(2) ** x, (even(-1074.0, 1023.9), even(-2.0, 2.0), spread(-300, 2))),
     "expm1": (mp.expm1, (even(-50.0, 709.7), even(-2.0, 2.0), spread(-307, 2.5))),
@@ -155,7 +149,7 @@ SPECIAL = np.array([
 ])  # fmt: skip
 
 
-def errors(name: str, exact: Callable[..., Any], made: np.ndarray, *x: np.ndarray) -> list[float]:
+def errors(name, exact, made, *x):
     """The errors in units in the last place of the exact results."""
     with mp.workdps(60):
         results = [exact(*map(mp.mpf, each)) for each in zip(*x, strict=True)]
@@ -166,33 +160,33 @@ def errors(name: str, exact: Callable[..., Any], made: np.ndarray, *x: np.ndarra
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_errors_are_at_most_two_units_in_the_last_place(name: str) -> None:
+def test_errors_are_at_most_two_units_in_the_last_place(name):
     exact, points = EXACT[name]
     x = np.concatenate(points)
     assert max(errors(name, exact, of_arrays(name, functions.LANES)(x), x)) <= 2.0
 
 
 @pytest.mark.parametrize("name", sorted(SUPPORTED - set(ARITY)))
-def test_numbers_and_vectors_give_the_same_digits(name: str) -> None:
+def test_numbers_and_vectors_give_the_same_digits(name):
     x = np.concatenate([*EXACT.get(name, ((), (spread(-300, 300),)))[1], SPECIAL])
     first, *others = [of_arrays(name, width)(x) for width in WIDTHS]
     for made in others:
-        np.testing.assert_array_equal(made, first)
+        equal(made, first)
         zeros = first == 0.0
-        np.testing.assert_array_equal(np.signbit(made[zeros]), np.signbit(first[zeros]))
+        equal(np.signbit(made[zeros]), np.signbit(first[zeros]))
 
 
-def assert_same(made: np.ndarray, expected: np.ndarray) -> None:
+def assert_same(made, expected):
     """Equal infinities, zeros with their signs and nan; else results that are close."""
-    np.testing.assert_allclose(made, expected, rtol=4.5e-16, atol=0.0)
+    close(made, expected, 4.5e-16, 0.0)
     is_zero = expected == 0.0
-    np.testing.assert_array_equal(np.signbit(made[is_zero]), np.signbit(expected[is_zero]))
-    np.testing.assert_array_equal(made[is_zero], 0.0)
+    equal(np.signbit(made[is_zero]), np.signbit(expected[is_zero]))
+    equal(made[is_zero], 0.0)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", sorted(SUPPORTED - set(ARITY) - PARTS_ONLY))
-def test_special_values_are_those_of_numpy(name: str, width: int) -> None:
+def test_special_values_are_those_of_numpy(name, width):
     with np.errstate(all="ignore"):
         expected = of_numpy(name)(SPECIAL).astype(float)
     assert_same(of_arrays(name, width)(SPECIAL), expected)
@@ -200,7 +194,7 @@ def test_special_values_are_those_of_numpy(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", sorted(ARITY))
-def test_functions_of_several_operands_are_those_of_numpy(name: str, width: int) -> None:
+def test_functions_of_several_operands_are_those_of_numpy(name, width):
     x, y = (each.ravel() for each in np.meshgrid(SPECIAL, SPECIAL))
     operands = (x, y, y[::-1].copy())[: ARITY[name]]
     with np.errstate(all="ignore"):
@@ -211,7 +205,7 @@ def test_functions_of_several_operands_are_those_of_numpy(name: str, width: int)
     assert_same(made, expected)
 
 
-def test_errors_of_the_logarithm_of_a_sum() -> None:
+def test_errors_of_the_logarithm_of_a_sum():
     """Near zero, where the sum of two exponentials is 1, terms cancel, as they do in NumPy."""
     x, y = even(-3.0, 3.0, 400), even(-30.0, 30.0, 400)
     made = of_arrays("logaddexp", functions.LANES)(x, y)
@@ -220,7 +214,7 @@ def test_errors_of_the_logarithm_of_a_sum() -> None:
     assert max(found / scale) <= 2.0
 
 
-def test_errors_of_powers() -> None:
+def test_errors_of_powers():
     """Logarithms of some 62 bits are enough for results of all sizes."""
     n = 400
     x = np.concatenate([
@@ -237,64 +231,49 @@ def test_errors_of_powers() -> None:
     assert made.size > 4 * n
     assert max(errors("power", mp.power, made, x, y)) <= 1.5
     for width in WIDTHS:
-        np.testing.assert_array_equal(of_arrays("power", width)(*padded(x, y))[: x.size], made)
+        equal(of_arrays("power", width)(*padded(x, y))[: x.size], made)
 
 
-def padded(*arrays: np.ndarray) -> list[np.ndarray]:
+def padded(*arrays):
     """With further elements, until the length is a multiple of the widths."""
     return [np.append(x, np.ones(-x.size % 8)) for x in arrays]
 
 
-def test_powers_of_the_base_have_exact_logarithms() -> None:
+def test_powers_of_the_base_have_exact_logarithms():
     tens = 10.0 ** np.arange(24.0)
-    np.testing.assert_array_equal(of_arrays("log10", 8)(tens), np.arange(24.0))
+    equal(of_arrays("log10", 8)(tens), np.arange(24.0))
     twos = 2.0 ** np.arange(-1074.0, 1024.0)[:2096]
-    np.testing.assert_array_equal(of_arrays("log2", 8)(twos), np.log2(twos))
-    np.testing.assert_array_equal(of_arrays("exp2", 8)(np.log2(twos)), twos)
+    equal(of_arrays("log2", 8)(twos), np.log2(twos))
+    equal(of_arrays("exp2", 8)(np.log2(twos)), twos)
 
 
-def root(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def root(f):
     return lambda z: f(mp.sqrt(z))
 
 
-@pytest.mark.parametrize(
-    ("powers", "f", "low", "high", "bound"),
-    [
-        (functions._EXP, lambda r: mp.hyp1f1(1, 3, r) / 2, -0.3467, 0.3467, 2e-17),
-        (functions._LOG, lambda z: mp.hyp2f1(1, 1.5, 2.5, z) * 2 / 3, 0.0, 0.02945, 6e-16),
-        (
-            functions._POWER,
-            lambda z: (mp.hyp2f1(1, 1.5, 2.5, z) - 1) * 2 / 3 / z,
-            1e-9,
-            0.02945,
-            3e-17,
-        ),
-        (functions._SIN, root(lambda r: (mp.sin(r) / r - 1) / r**2), 0.0, 0.6169, 4e-17),
-        (functions._COS, root(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), 0.0, 0.6169, 5e-18),
-        (functions._ARCTAN, root(lambda r: (mp.atan(r) / r - 1) / r**2), 0.0, 0.1716, 5e-17),
-    ],
-    ids=["exp", "log", "power", "sin", "cos", "arctan"],
-)
-def test_errors_of_polynomials(
-    powers: tuple[float, ...], f: Any, low: float, high: float, bound: float
-) -> None:
+@pytest.mark.parametrize(("powers", "f", "low", "high", "bound"), [
+    (functions._EXP, lambda r: mp.hyp1f1(1, 3, r) / 2, -0.3467, 0.3467, 2e-17),
+    (functions._LOG, lambda z: mp.hyp2f1(1, 1.5, 2.5, z) * 2 / 3, 0.0, 0.02945, 6e-16),
+    (functions._POWER, lambda z: (mp.hyp2f1(1, 1.5, 2.5, z) - 1) * 2 / 3 / z, 1e-9, 0.02945, 3e-17),
+    (functions._SIN, root(lambda r: (mp.sin(r) / r - 1) / r**2), 0.0, 0.6169, 4e-17),
+    (functions._COS, root(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), 0.0, 0.6169, 5e-18),
+    (functions._ARCTAN, root(lambda r: (mp.atan(r) / r - 1) / r**2), 0.0, 0.1716, 5e-17),
+], ids=["exp", "log", "power", "sin", "cos", "arctan"])  # fmt: skip
+def test_errors_of_polynomials(powers, f, low, high, bound):
     with mp.workdps(60):
         for x in np.linspace(low, high, 203)[1:-1]:
             made = sum(mp.mpf(c) * mp.mpf(x) ** i for i, c in enumerate(powers))
             assert abs(made - f(mp.mpf(x))) <= bound
 
 
-def test_constants() -> None:
+def test_constants():
     """Pairs and triples of doubles are expansions of the number."""
     with mp.workdps(60):
         for parts, number in (
-            (functions._LN2, mp.log(2)),
-            (functions._LOG2_E, 1 / mp.log(2)),
-            (functions._LOG10_E, 1 / mp.log(10)),
-            (functions._LOG10_2, mp.log10(2)),
-            (functions._HALF_PI, mp.pi / 2),
-            (functions._TWO_THIRDS, mp.mpf(2) / 3),
-        ):
+            (functions._LN2, mp.log(2)),                    (functions._LOG2_E, 1 / mp.log(2)),
+            (functions._LOG10_E, 1 / mp.log(10)),           (functions._LOG10_2, mp.log10(2)),
+            (functions._HALF_PI, mp.pi / 2),                (functions._TWO_THIRDS, mp.mpf(2) / 3),
+        ):  # fmt: skip
             for i, part in enumerate(parts):
                 assert float(number - mp.fsum(parts[:i])) == part
 
@@ -315,23 +294,16 @@ sys.exit(pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[1:]]
 @pytest.mark.skipif(
     "fma" not in llvm.get_host_cpu_features(), reason="this processor always has the instruction"
 )
-def test_a_processor_without_fused_multiplications() -> None:
+def test_a_processor_without_fused_multiplications():
     """Errors are computed there, because a call of the C library for each lane takes several times
     as long as all the rest.
     """
     only = "calls_of_fma or errors or special or same_digits"  # not this test
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_FMA, __file__, "-k", only],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=240,
-        cwd=Path(__file__).parents[3],
-    )
+    done = python(WITHOUT_FMA, arguments=(__file__, "-k", only))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
-def test_calls_of_fma() -> None:
+def test_calls_of_fma():
     module = Module()
     for name in ("exp", "log", "sin", "power", "arctan"):
         Functions(module, 4).write(name)

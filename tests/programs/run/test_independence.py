@@ -1,14 +1,12 @@
 """Which loops over statements have independent passes."""
 
-from __future__ import annotations
-
 from programs.test_procedures import FRACTION
 from varmat.programs.ir import statements as s
 from varmat.programs.passes.reverse import Source
 from varmat.programs.run.independence import independent_loops
 
 
-def test_dependent_passes() -> None:
+def test_dependent_passes():
     """A number is handed on; an element of another pass is read; a sum is read."""
     x, n, index = s.Storage((11,), "x"), s.Storage((11,), "n"), s.Cell("i", is_integer=True)
     out, total, loaded = s.Storage((12,), "out"), s.Cell("total", False), s.Cell()

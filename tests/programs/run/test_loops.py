@@ -1,12 +1,9 @@
 """The inner loops of ufuncs: they are verified before they are trusted."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.special
+from comparing import close, equal, refuses
 from layouts import of_one_step
 
 from varmat.programs.build.builder import Builder
@@ -19,28 +16,23 @@ from varmat.programs.run.loops import NoLoopError, loop_of
 from varmat.programs.run.native import CODES, NativeRunner
 
 
-def test_loops_of_ufuncs_are_found() -> None:
-    unary, binary = (np.exp, scipy.special.gammaln), (np.add, np.matmul)
+def test_loops_of_ufuncs_are_found():
     for ufunc, signature in (
-        *((f, "d->d") for f in unary),
-        *((f, "dd->d") for f in binary),
+        (np.exp, "d->d"), (scipy.special.gammaln, "d->d"), (np.add, "dd->d"), (np.matmul, "dd->d"),
         (np.less, "dd->?"),
-    ):
+    ):  # fmt: skip
         address, _ = loop_of(ufunc, signature)
         assert address
         assert loop_of(ufunc, signature) == (address, _)
 
 
-def test_a_ufunc_without_a_loop_of_doubles_is_refused() -> None:
-    with pytest.raises(NoLoopError, match="add has no loop for dd->i"):
-        loop_of(np.add, "dd->i")
-    with pytest.raises(NoLoopError, match="no loop for d->d"):
-        loop_of(np.frompyfunc(lambda x: x, 1, 1), "d->d")
-    with pytest.raises(NoLoopError, match="expn is one of integers"):
-        loop_of(scipy.special.expn, "dd->d")
+def test_a_ufunc_without_a_loop_of_doubles_is_refused():
+    refuses(NoLoopError, "add has no loop for dd->i", loop_of, np.add, "dd->i")
+    refuses(NoLoopError, "no loop for d->d", loop_of, np.frompyfunc(lambda x: x, 1, 1), "d->d")
+    refuses(NoLoopError, "expn is one of integers", loop_of, scipy.special.expn, "dd->d")
 
 
-def test_a_loop_with_other_results_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_with_other_results_is_not_trusted(monkeypatch):
     """This stands for a version of NumPy with another order of fields, where the loop of another
     ufunc would be read.
     """
@@ -48,7 +40,7 @@ def test_a_loop_with_other_results_is_not_trusted(monkeypatch: pytest.MonkeyPatc
     class Other:
         """A ufunc whose result differs from that of its loop."""
 
-        def __call__(self, *operands: Any) -> Any:
+        def __call__(self, *operands):
             return np.add(*operands) + 1e-9
 
         nin, nout, signature, types, __name__ = 2, 1, None, np.add.types, "other"
@@ -67,13 +59,13 @@ def test_a_loop_with_other_results_is_not_trusted(monkeypatch: pytest.MonkeyPatc
         loop_of.cache_clear()
 
 
-def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_without_a_loop_calls_python(monkeypatch):
     """The native runner has no code of its own for gammaln, and calls SciPy's loop."""
     program = of_one_step(ufunc_kernel(scipy.special.gammaln), (4,))
     x = np.linspace(0.5, 3.0, 4)
     assert not NativeRunner(program).calls_python
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_):
         raise NoLoopError
 
     loop_of.cache_clear()
@@ -86,7 +78,7 @@ def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch) -> 
         CODES.clear()
     assert run.calls_python
     value, made = run([x])
-    np.testing.assert_array_equal(made, scipy.special.gammaln(x))
+    equal(made, scipy.special.gammaln(x))
     assert value == pytest.approx(np.sum(made), rel=1e-15)
 
 
@@ -103,4 +95,4 @@ def test_columns_of_rows_of_eight(function):
         part = builder.view(builder.argument(x.shape), lambda a, columns=columns: a[:, columns])
         made = builder.number(builder.call(ufunc_kernel(function), part))
         run = runner_for(builder.program([builder.sum(made), made]), "native")
-        np.testing.assert_allclose(run([x])[1], function(x[:, columns].copy()), 4e-16)
+        close(run([x])[1], function(x[:, columns].copy()), 4e-16)

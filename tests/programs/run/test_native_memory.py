@@ -3,34 +3,28 @@
 The sweep runs in a process of its own, because code that writes elsewhere ends it.
 """
 
-from __future__ import annotations
-
 import ctypes
-import os
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import refuses
+from layouts import python
 
 import varmat as vm
 from varmat.programs.run import has_native
 
-pytestmark = pytest.mark.skipif(
-    not has_native() or sys.platform == "win32",
-    reason="llvmlite is not installed, or pages are protected in another way",
-)
+REASON = "llvmlite is not installed, or pages are protected in another way"
+pytestmark = pytest.mark.skipif(not has_native() or sys.platform == "win32", reason=REASON)
 HERE = Path(__file__).parent
 SIZES = (0, 1, 7, 8, 9, 63, 64, 65, 1001)
 FEW = (0, 1, 9, 65, 100_001)
 
 
-def recurrence(x: Any) -> Any:
+def recurrence(x):
     total, state = 0.0, 0.3
     for each in x:
         state = 0.5 * state + np.tanh(each)
@@ -38,14 +32,14 @@ def recurrence(x: Any) -> Any:
     return total
 
 
-def assigned(x: Any) -> Any:
+def assigned(x):
     y = vm.numpy.zeros(len(x) + 2)
     y[1:-1] = x * x
     y[:2] += 1.0
     return np.sum(np.exp(-y) * np.arange(len(x) + 2.0))
 
 
-def functions(n: int) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+def functions(n):
     """Functions of a vector, which reach every way in which native code touches memory."""
     rng = np.random.default_rng(n)
     data, counts = rng.normal(size=n), rng.integers(0, 5, n)
@@ -76,7 +70,7 @@ def functions(n: int) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield "eigenvalues", lambda x: np.sum(np.linalg.eigvalsh(square + np.outer(x, data)) ** 2)
 
 
-def compare(name: str, f: Callable[[Any], Any], n: int) -> None:
+def compare(name, f, n):
     points = np.random.default_rng([n, 1]).normal(size=(3, n)) * 0.5
     expected = [vm.value_and_grad(f)(x) for x in points]
     recorded = vm.recorded(f, runner="native")
@@ -91,7 +85,7 @@ def compare(name: str, f: Callable[[Any], Any], n: int) -> None:
         np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=scale, err_msg=message)
 
 
-def sweep(at_end: bool) -> None:
+def sweep(at_end):
     from guarded import guarded
 
     with guarded(at_end) as guards:
@@ -104,26 +98,18 @@ def sweep(at_end: bool) -> None:
     print("all right")
 
 
-def run_process(text: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join(map(str, (Path(vm.__file__).parents[1], HERE.parents[1], HERE)))
-    return subprocess.run(
-        [sys.executable, "-c", text],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=240,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
+def run_process(text):
+    return python(text, HERE.parents[1], HERE)
 
 
 @pytest.mark.parametrize("at_end", [True, False])
-def test_nothing_is_touched_beside_a_buffer(at_end: bool) -> None:
+def test_nothing_is_touched_beside_a_buffer(at_end):
     done = run_process(f"import test_native_memory as t; t.sweep({at_end})")
     assert done.stdout.strip() == "all right", done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(("at_end", "place"), [(True, 5), (False, -1)])
-def test_the_guards_end_a_process_that_touches_them(at_end: bool, place: int) -> None:
+def test_the_guards_end_a_process_that_touches_them(at_end, place):
     text = f"""
 import ctypes
 from guarded import Guards
@@ -142,12 +128,12 @@ print(ctypes.c_double.from_address(x.ctypes.data + 8 * ({place})).value)
 NO_MEMORY = "^a recorded function finds no memory for its intermediate results$"
 
 
-def long(x: Any) -> Any:
+def long(x):
     """A function whose intermediate results do not fit on the stack."""
     return np.sum(np.exp(np.cumsum(x)))
 
 
-def without_memory(make: Callable[[], Any], after: int = 0) -> Any:
+def without_memory(make, after=0):
     """What is made where `malloc` gives nothing after so many calls of compiled code."""
     from guarded import KEPT, MALLOC, replaced
 
@@ -163,32 +149,28 @@ X = np.full(20_000, -1e-3)
 
 
 @pytest.fixture
-def recorded() -> Any:
+def recorded():
     """A recorded function that never has memory."""
     made = vm.recorded(long, runner="native")
-    with pytest.raises(MemoryError):
-        without_memory(lambda: made(X))
+    refuses(MemoryError, None, without_memory, lambda: made(X))
     return made
 
 
-def test_a_call_without_memory(recorded: Any) -> None:
-    with pytest.raises(MemoryError, match=NO_MEMORY):
-        recorded(X)
+def test_a_call_without_memory(recorded):
+    refuses(MemoryError, NO_MEMORY, recorded, X)
     two = vm.recorded(lambda x, y: long(x) * y, (0, 1), runner="native")
-    with pytest.raises(MemoryError, match=NO_MEMORY):
-        without_memory(lambda: two(X, 2.0))
+    refuses(MemoryError, NO_MEMORY, without_memory, lambda: two(X, 2.0))
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
-def test_a_map_without_memory(recorded: Any, executor: str) -> None:
-    with pytest.raises(MemoryError, match=NO_MEMORY):
-        recorded.map(np.stack([X] * 40), executor=executor)
+def test_a_map_without_memory(recorded, executor):
+    refuses(MemoryError, NO_MEMORY, recorded.map, np.stack([X] * 40), executor=executor)
 
 
-def test_a_thread_without_memory(recorded: Any) -> None:
+def test_a_thread_without_memory(recorded):
     errors = []
 
-    def run() -> None:
+    def run():
         try:
             recorded(X)
         except MemoryError as error:
@@ -200,7 +182,7 @@ def test_a_thread_without_memory(recorded: Any) -> None:
     assert len(errors) == 1
 
 
-def test_a_sampler_without_memory() -> None:
+def test_a_sampler_without_memory():
     """It asks Python, as at all points where the program gives no density."""
     from varmat.programs.run.native import NativeRunner
     from varmat.programs.run.sampler import SamplerFunctions
@@ -211,7 +193,7 @@ def test_a_sampler_without_memory() -> None:
     values = without_memory(lambda: NativeRunner(known.program))
     asked = []
 
-    def elsewhere(name: str, status: int) -> Callable[..., int]:
+    def elsewhere(name, status):
         return lambda *_: asked.append(name) or status
 
     functions = SamplerFunctions(
@@ -228,23 +210,21 @@ def test_a_sampler_without_memory() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 60])
-def test_a_model_without_memory(after: int) -> None:
+def test_a_model_without_memory(after):
     """It fails at the start or among the draws, and Python does not go on in its own way."""
     pytest.importorskip("nutpie")
     model = vm.Model(lambda mu: 1e-6 * long(X + 1e-6 * mu) - mu**2, recorded=True, mu=vm.real())
 
-    def sample() -> Any:
+    def sample():
         return model.sample(draws=30, tune=30, chains=1, seed=1)
 
-    with pytest.raises(MemoryError, match=NO_MEMORY):
-        without_memory(sample, after)
-    with pytest.raises(MemoryError, match=NO_MEMORY):
-        without_memory(model.optimize)
+    refuses(MemoryError, NO_MEMORY, without_memory, sample, after)
+    refuses(MemoryError, NO_MEMORY, without_memory, model.optimize)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("call", ["f(x)", "f.map(x[None])"])
-def test_a_process_with_a_limit_of_memory(call: str) -> None:
+def test_a_process_with_a_limit_of_memory(call):
     text = f"""
 import resource
 from pathlib import Path

@@ -1,16 +1,11 @@
 """Broadcasts and reductions over several axes, as nests of loops of native code."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
 import varmat as vm
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.run import has_native
 from varmat.programs.run.nests import merged
@@ -24,17 +19,17 @@ BINARY = (np.add, np.subtract, np.multiply, np.maximum)
 REDUCTIONS = (np.add, np.maximum, np.minimum, np.logaddexp)
 
 
-def random_program(rng: np.random.Generator) -> Program:
+def random_program(rng):
     """Steps over one to three axes: they broadcast, transpose, multiply and reduce."""
     builder = Builder()
     lengths = [int(n) for n in rng.choice(LENGTHS, rng.integers(1, 4))]
 
-    def shape() -> tuple[int, ...]:
+    def shape():
         return tuple(n if rng.random() < 0.6 else 1 for n in lengths)
 
-    values: list[Value] = [builder.argument(shape()) for _ in range(3)]
+    values = [builder.argument(shape()) for _ in range(3)]
     values += [builder.constant(rng.normal(size=shape()) / 2) for _ in range(2)]
-    results: list[Value] = []
+    results = []
     for _ in range(int(rng.integers(3, 12))):
         x, y = (values[int(i)] for i in rng.integers(0, len(values), 2))
         kind = rng.choice(["unary", "binary", "binary", "where", "reduce", "reduce", "matmul"])
@@ -66,7 +61,7 @@ def random_program(rng: np.random.Generator) -> Program:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_random_broadcasts_and_reductions_are_those_of_the_interpreter(seed: int) -> None:
+def test_random_broadcasts_and_reductions_are_those_of_the_interpreter(seed):
     from varmat.programs.run.native import NativeRunner
 
     rng = np.random.default_rng(seed)
@@ -80,10 +75,10 @@ def test_random_broadcasts_and_reductions_are_those_of_the_interpreter(seed: int
 
 
 @pytest.mark.parametrize("shape", [(3,), (40,), (40, 30), (40, 3)])
-def test_differences_of_equal_products_are_zero(shape: tuple[int, ...]) -> None:
+def test_differences_of_equal_products_are_zero(shape):
     """The two products are rounded, although those of a sum of products need not be."""
 
-    def f(x: Any) -> Any:
+    def f(x):
         y = np.cos(x)
         return np.sum(np.abs(x * y - y * x))
 
@@ -93,7 +88,7 @@ def test_differences_of_equal_products_are_zero(shape: tuple[int, ...]) -> None:
     assert recorded(1.7 * x)[0] == 0.0
 
 
-def test_axes_that_are_one_line_are_merged() -> None:
+def test_axes_that_are_one_line_are_merged():
     assert merged((2, 3, 4), [(96, 32, 8), (96, 32, 8)]) == ([24], [[8, 8]])
     assert merged((2, 3, 4), [(96, 32, 8), (0, 32, 8)]) == ([2, 12], [[96, 0], [8, 8]])
     assert merged((1, 5, 1), [(7, 8, 9)]) == ([5], [[8]])

@@ -1,26 +1,24 @@
 """The NumPy runner: calls that are bound to fixed memory, and large arrays that are not copied."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
+from layouts import with_arguments
 from recordings import LARGE, in_threads
 
-from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import FLOAT, ElsewhereError, Program
+from varmat.programs.ir.program import FLOAT, ElsewhereError
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.run import check_runner, runner_for
 from varmat.programs.run import numpy as numpy_runner
 from varmat.programs.run.numpy import NumpyRunner
 
 
-def program(n: int) -> Program:
+def program(n):
     """Return a number, an array of the last step (twice), an argument, a part, and data."""
-    builder = Builder()
-    x, s = builder.argument((n,)), builder.argument(())
+    builder, x, s = with_arguments((n,), ())
     y = builder.ufunc(np.multiply, builder.ufunc(np.exp, x), s)
     builder.guard(builder.compare(np.greater, s, builder.constant(0.0)))
     part = builder.view(y, lambda a: a[::2])
@@ -28,7 +26,7 @@ def program(n: int) -> Program:
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 4096, 4097, LARGE.size])
-def test_outputs_are_the_callers_own(n: int) -> None:
+def test_outputs_are_the_callers_own(n):
     run = NumpyRunner(program(n))
     x = np.linspace(0.0, 1.0, n)
     before = x.copy()
@@ -39,41 +37,41 @@ def test_outputs_are_the_callers_own(n: int) -> None:
         assert type(results[4]) is float
         assert value == pytest.approx(np.sum(y), rel=1e-13)
         for made, true in zip(results, (y, y, x, y[::2], s, np.arange(3.0)), strict=True):
-            np.testing.assert_allclose(made, true, rtol=1e-14)
+            close(made, true, 1e-14)
         arrays = [a for a in results if type(a) is not float]
         for i, a in enumerate(arrays):
             assert a.flags.c_contiguous
             assert not np.may_share_memory(a, x)
             assert not any(np.may_share_memory(a, b) for b in arrays[:i])
             a += 100.0
-    np.testing.assert_array_equal(x, before)
+    equal(x, before)
 
 
-def test_large_arguments_and_results_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_arguments_and_results_are_not_copied(monkeypatch):
     """Steps that use them are bound again at every call, since they may have other addresses and
     orders.
     """
     monkeypatch.setattr(numpy_runner, "LARGE", 3)
-    builder = Builder()
-    x = builder.argument((2, 3))
+    builder, x = with_arguments((2, 3))
     y = builder.ufunc(np.exp, x)
     seen = []
-    noted = builder.call(
-        PythonCall("noted", lambda a, b: seen.append((a, b)) or (a,), [((2, 3), FLOAT)], False),
-        x,
-        y,
-    )
+
+    def note(a, b):
+        seen.append((a, b))
+        return (a,)
+
+    noted = builder.call(PythonCall("noted", note, [((2, 3), FLOAT)], False), x, y)
     run = NumpyRunner(builder.program([builder.sum(noted), y]))
     for order in ("C", "F"):
         given = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
         value, made = run([given])
         assert value == 15.0
-        np.testing.assert_allclose(made, np.exp(given), rtol=1e-15)
+        close(made, np.exp(given), 1e-15)
         assert made is seen[-1][1]
         assert np.may_share_memory(seen[-1][0], given) is (order == "C")
 
 
-def test_nothing_large_is_kept_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_large_is_kept_between_calls(monkeypatch):
     monkeypatch.setattr(numpy_runner, "LARGE", 3)
     run = NumpyRunner(program(10))
     x = np.ones(10)
@@ -83,37 +81,34 @@ def test_nothing_large_is_kept_between_calls(monkeypatch: pytest.MonkeyPatch) ->
     assert not any(np.may_share_memory(a, b) for a in kept for b in (x, made))
 
 
-def test_a_run_that_ends_leaves_the_runner_as_it_was() -> None:
+def test_a_run_that_ends_leaves_the_runner_as_it_was():
     run = NumpyRunner(program(5))
     for _ in range(3):
-        with pytest.raises(ElsewhereError):
-            run([np.ones(5), -1.0])
+        refuses(ElsewhereError, None, run, [np.ones(5), -1.0])
         assert run([np.ones(5), 1.0])[0] == pytest.approx(5.0 * np.e, rel=1e-15)
 
 
-def test_threads_have_memory_of_their_own() -> None:
+def test_threads_have_memory_of_their_own():
     """There are as many instances as concurrent threads, and they are used again."""
-    builder = Builder()
-    x = builder.argument((50,))
+    builder, x = with_arguments((50,))
     y = builder.ufunc(np.exp, x)
     meet = threading.Barrier(4)
     waiting = PythonCall("wait", lambda y: (meet.wait(), (y,))[1], [((50,), FLOAT)], False)
     run = NumpyRunner(builder.program([builder.sum(builder.call(waiting, y))]))
-    found: dict[int, list[float]] = {k: [] for k in range(4)}
+    found = {k: [] for k in range(4)}
 
-    def work(k: int) -> None:
+    def work(k):
         for _ in range(5):
             found[k].append(run([np.full(50, float(k))])[0])
 
     in_threads(work, range(4))
     for k in range(4):
-        np.testing.assert_allclose(found[k], [50.0 * np.exp(k)] * 5, rtol=1e-14)
+        close(found[k], [50.0 * np.exp(k)] * 5, 1e-14)
     assert len(run._instances) == 4
 
 
-def test_nothing_warns_and_settings_are_left_alone() -> None:
-    builder = Builder()
-    x = builder.argument((2,))
+def test_nothing_warns_and_settings_are_left_alone():
+    builder, x = with_arguments((2,))
     run = NumpyRunner(builder.program([builder.sum(builder.ufunc(np.log, x))]))
     before = np.geterr()
     with warnings.catch_warnings():
@@ -122,7 +117,7 @@ def test_nothing_warns_and_settings_are_left_alone() -> None:
     assert np.geterr() == before
 
 
-def test_which_runner_runs() -> None:
+def test_which_runner_runs():
     assert runner_for(program(3), "numpy").name == "numpy"
     for runner in ("auto", "numpy"):
         assert check_runner("recorded", runner) == runner

@@ -1,30 +1,23 @@
 """Processes that cannot run native code, and what object files of each system want."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
-import os
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from layouts import of_one_step
+from comparing import refuses
+from layouts import of_one_step, python
 
 pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-import varmat as vm
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.run import LEAST, compiler, runner_for, symbols
 from varmat.programs.run.native import CODES
 
-ROOT = Path(vm.__file__).parents[1]
 USES = """
 import sys, warnings
 import numpy as np, varmat as vm
@@ -43,20 +36,13 @@ for each in found:
 """
 
 
-def output(text: str, *paths: Path) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", text],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, ROOT)))},
-    )
+def output(text, *paths):
+    done = python(text, *paths)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def expect_numpy(reason: str, text: str, *paths: Path) -> None:
+def expect_numpy(reason, text, *paths):
     """Demand that everything works without native code, with one warning that gives the reason."""
     lines = output(text, *paths)
     assert lines[:2] == ["3.0 3.0", "True"]
@@ -67,7 +53,7 @@ def expect_numpy(reason: str, text: str, *paths: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.45.1", "0.9"])
-def test_a_release_that_is_too_old(tmp_path: Path, version: str) -> None:
+def test_a_release_that_is_too_old(tmp_path, version):
     package = tmp_path / "llvmlite"
     package.mkdir()
     (package / "__init__.py").write_text(f"__version__ = {version!r}", encoding="utf-8")
@@ -75,28 +61,25 @@ def test_a_release_that_is_too_old(tmp_path: Path, version: str) -> None:
     expect_numpy(reason, USES, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("raise OSError('llvmlite.so:\\n no such file')", "OSError: llvmlite.so: no such file"),
-        ("__version__ = '1.0.0'", "ModuleNotFoundError: No module named 'llvmlite.binding'"),
-    ],
-)
-def test_a_package_that_is_broken(tmp_path: Path, text: str, error: str) -> None:
+@pytest.mark.parametrize(("text", "error"), [
+    ("raise OSError('llvmlite.so:\\n no such file')", "OSError: llvmlite.so: no such file"),
+    ("__version__ = '1.0.0'", "ModuleNotFoundError: No module named 'llvmlite.binding'"),
+])  # fmt: skip
+def test_a_package_that_is_broken(tmp_path, text, error):
     package = tmp_path / "llvmlite"
     package.mkdir()
     (package / "__init__.py").write_text(text, encoding="utf-8")
     expect_numpy(f"the native runner cannot use llvmlite here: {error}", USES, tmp_path)
 
 
-def test_the_least_release_is_that_of_the_extra() -> None:
+def test_the_least_release_is_that_of_the_extra():
     wanted = importlib.metadata.requires("varmat") or []
     (found,) = {each.partition(";")[0].strip() for each in wanted if each.startswith("llvmlite")}
     assert found == f"llvmlite>={'.'.join(map(str, LEAST))}"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process of Linux can give up the right")
-def test_memory_that_may_not_be_made_executable() -> None:
+def test_memory_that_may_not_be_made_executable():
     """As in a service of systemd with MemoryDenyWriteExecute."""
     refuse = "import ctypes\nif ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): print('unknown'); exit()\n"
     if output(refuse) == ["unknown"]:
@@ -108,7 +91,7 @@ def test_memory_that_may_not_be_made_executable() -> None:
 # --- functions that a process does not have ---
 
 
-def calling(name: str) -> compiler.Module:
+def calling(name):
     """The module of a function that calls another one."""
     module = compiler.Module()
     kind = ir.FunctionType(compiler.DOUBLE, [compiler.DOUBLE])
@@ -118,17 +101,16 @@ def calling(name: str) -> compiler.Module:
     return module
 
 
-def test_a_function_that_does_not_exist() -> None:
+def test_a_function_that_does_not_exist():
     """LLVM's loader would call the address 0."""
     code = compiler.Compiled(calling("cosh"))
     call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("f"))
     assert call(0.0) == 1.0
     text = r"^the machine code calls no_such_cosh, which this process does not have$"
-    with pytest.raises(compiler.UnresolvedError, match=text):
-        compiler.Compiled(calling("no_such_cosh"))
+    refuses(compiler.UnresolvedError, text, compiler.Compiled, calling("no_such_cosh"))
 
 
-def test_programs_that_call_it_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_that_call_it_run_in_numpy(monkeypatch):
     program = of_one_step(ufunc_kernel(np.exp), (2,))
     assert runner_for(program).name == "native"
     CODES.clear()
@@ -137,8 +119,7 @@ def test_programs_that_call_it_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> 
         run = runner_for(program)
     assert run.name == "numpy"
     assert run([np.zeros(2)])[0] == 2.0
-    with pytest.raises(compiler.UnresolvedError):
-        runner_for(program, "native")
+    refuses(compiler.UnresolvedError, None, runner_for, program, "native")
 
 
 TRIPLES = ("x86_64-pc-windows-msvc", "x86_64-apple-darwin", "arm64-apple-darwin")
@@ -146,8 +127,8 @@ TRIPLES += ("aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", "powerpc64-
 
 
 @pytest.mark.parametrize("triple", TRIPLES)
-def test_the_names_that_object_files_want(triple: str) -> None:
-    def code(text: str) -> set[str]:
+def test_the_names_that_object_files_want(triple):
+    def code(text):
         return symbols.undefined(
             target.emit_object(llvm.parse_assembly(text, llvm.create_context()))
         )
@@ -168,7 +149,7 @@ def test_the_names_that_object_files_want(triple: str) -> None:
     assert code("define double @f(double %x) {\n  ret double %x\n}\n") == set()
 
 
-def test_large_frames_on_windows_want_a_function() -> None:
+def test_large_frames_on_windows_want_a_function():
     """Of LLVM's own accord: no instruction calls it."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -177,5 +158,5 @@ def test_large_frames_on_windows_want_a_function() -> None:
     except RuntimeError:
         pytest.skip("this llvmlite makes no code for the processor")
     text = "define ptr @f() {\n  %x = alloca [9000 x i8]\n  ret ptr %x\n}\n"
-    found: Any = target.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+    found = target.emit_object(llvm.parse_assembly(text, llvm.create_context()))
     assert symbols.undefined(found) == {"__chkstk"}

@@ -1,12 +1,8 @@
 """A point in each lane of vectors."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import close, equal
 
 import varmat as vm
 
@@ -22,13 +18,13 @@ DATA, TRUE, GROUP = RNG.normal(size=60), RNG.uniform(size=60) < 0.5, RNG.integer
 MANY, LONG = RNG.integers(0, 36, 60), RNG.normal(size=MOST + 1)
 
 
-def chosen(x: Any) -> Any:
+def chosen(x):
     """Loops with truth values, of data and of parameters, and a maximum."""
     y = np.where(TRUE, DATA * x[0], np.exp(x[1] * DATA))
     return np.sum(np.where(y > 0.3, y, y * y)) + np.max(y)
 
 
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+FUNCTIONS = {
     "numbers": lambda x: np.sum(np.exp(x[:4])) * np.log1p(x[4] ** 2) - np.tanh(x[5]),
     "loops": lambda x: vm.normal_lpdf(DATA, x[0] + x[1] * DATA**2, np.exp(x[2])),
     "truth values": chosen,
@@ -42,7 +38,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 POINTS = RNG.normal(size=(43, 6))
 
 
-def both(f: Callable[[Any], Any], points: np.ndarray) -> tuple[Any, Any, NativeRunner]:
+def both(f, points):
     """The outputs of a map, one point after the other and in lanes, and the runner."""
     run = NativeRunner(record(f, (0,), (np.abs(POINTS[0]),), {}))
     one, lanes = ([np.empty(len(points)), np.empty(points.shape)] for _ in range(2))
@@ -54,7 +50,7 @@ def both(f: Callable[[Any], Any], points: np.ndarray) -> tuple[Any, Any, NativeR
 
 @pytest.mark.parametrize("count", [1, native.WIDTH, 3 * native.WIDTH + 1, 43])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_lanes_have_what_single_points_have(name: str, count: int) -> None:
+def test_lanes_have_what_single_points_have(name, count):
     """Also where runs end at some points: the others of a vector go on."""
     one, lanes, run = both(FUNCTIONS[name], POINTS[:count])
     assert run._in_lanes is not None
@@ -62,29 +58,25 @@ def test_lanes_have_what_single_points_have(name: str, count: int) -> None:
     ends = np.isnan(values)
     if count > 1:
         assert ends.any() == ("guard" in name)
-    np.testing.assert_array_equal(np.isnan(lanes[0]), ends)
+    equal(np.isnan(lanes[0]), ends)
     for x, y in ((values, lanes[0]), (gradients, lanes[1])):
         scale = np.max(np.abs(x[~ends]), initial=0.0)
-        np.testing.assert_allclose(y[~ends], x[~ends], rtol=1e-13, atol=1e-13 * scale)
+        close(y[~ends], x[~ends], 1e-13, 1e-13 * scale)
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: np.sum(np.exp(LONG * x[0])),
-        lambda x: np.sum(vm.lgamma(np.exp(x))),
-        lambda x: vm.log_determinant_spd(np.outer(x, x) + 6 * np.eye(6)),
-    ],
-    ids=["long loops", "a function of SciPy", "LAPACK"],
-)
-def test_other_programs_run_point_by_point(f: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.exp(LONG * x[0])),
+    lambda x: np.sum(vm.lgamma(np.exp(x))),
+    lambda x: vm.log_determinant_spd(np.outer(x, x) + 6 * np.eye(6)),
+], ids=["long loops", "a function of SciPy", "LAPACK"])  # fmt: skip
+def test_other_programs_run_point_by_point(f):
     one, lanes, run = both(f, POINTS)
     assert run._in_lanes is None
     for x, y in zip(one, lanes, strict=True):
-        np.testing.assert_array_equal(x, y)
+        equal(x, y)
 
 
-def test_a_program_is_compiled_for_lanes_when_maps_have_run_at_many_points() -> None:
+def test_a_program_is_compiled_for_lanes_when_maps_have_run_at_many_points():
     g = vm.recorded(vm.value_and_grad(FUNCTIONS["numbers"]), runner="native")
     g.map(POINTS)
     (run,) = {each.run for each in g._recordings}
@@ -95,7 +87,7 @@ def test_a_program_is_compiled_for_lanes_when_maps_have_run_at_many_points() -> 
     assert "_in_lanes" in vars(run)
 
 
-def test_rows_may_share_their_memory_and_threads_take_slices() -> None:
+def test_rows_may_share_their_memory_and_threads_take_slices():
     f = vm.recorded(vm.value_and_grad(lambda a, x: np.sum(np.exp(a * x)), 0), runner="native")
     a = np.linspace(0.0, 1.0, 5000)
     expected = f.map(a, POINTS[0], in_axes=(0, None))
@@ -105,5 +97,5 @@ def test_rows_may_share_their_memory_and_threads_take_slices() -> None:
         for x, y in zip(
             expected, f.map(a, POINTS[0], in_axes=(0, None), executor=executor), strict=True
         ):
-            np.testing.assert_allclose(x, y, rtol=1e-14)
+            close(x, y, 1e-14)
     assert run._in_lanes is not None

@@ -1,27 +1,22 @@
 """Procedures as text of Python."""
 
-from __future__ import annotations
-
 import numpy as np
+from comparing import close, equal
 
 from varmat.programs.build.procedures import procedure
 from varmat.programs.build.scalar_functions import ADD, ScalarFunction
 from varmat.programs.ir import statements as s
-from varmat.programs.kernels.procedure import Procedure
 from varmat.programs.run.procedure_text import functions_of, run_text
 
 LOG_OF_INVERSE = ScalarFunction(lambda x: np.log(1.0 / x), 1)
 
 
-def sums(is_backwards: bool, *, has_log: bool = False) -> Procedure:
+def sums(is_backwards, *, has_log=False):
     """Sums of logarithms along an array, of the second column where the first is not 0."""
     x, out, total = s.Storage((4, 2)), s.Storage((4,)), s.Cell("total", is_temporary=False)
     i, j, value, made = (
-        s.Cell("i", is_integer=True),
-        s.Cell("", is_integer=True),
-        s.Cell(),
-        s.Cell(),
-    )
+        s.Cell("i", is_integer=True), s.Cell("", is_integer=True), s.Cell(), s.Cell(),
+    )  # fmt: skip
     body = [
         s.Load(j, x, (i, 0.0)),
         s.If(
@@ -36,24 +31,22 @@ def sums(is_backwards: bool, *, has_log: bool = False) -> Procedure:
     return procedure([x], [out], [loop])
 
 
-def test_text_means_what_statements_mean() -> None:
+def test_text_means_what_statements_mean():
     x = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 0.5], [1.0, 4.0]])
     for is_backwards in (False, True):
         kernel = sums(is_backwards)
         functions = functions_of(kernel)
-        assert functions is not None
         (found,) = run_text(kernel, functions, [x])
-        np.testing.assert_allclose(found, kernel.evaluate(x)[0], rtol=1e-15)
+        close(found, kernel.evaluate(x)[0], 1e-15)
 
 
-def test_numbers_beyond_those_of_python() -> None:
+def test_numbers_beyond_those_of_python():
     x = np.array([[1.0, 0.0], [1.0, -1.0], [0.0, 0.0], [1.0, 1.0]])
     kernel = sums(False)
     functions = functions_of(kernel)
-    assert functions is not None
     (found,) = run_text(kernel, functions, [x])
-    np.testing.assert_array_equal(found[::-1], [np.inf, np.nan, np.nan, np.nan])
+    equal(found[::-1], [np.inf, np.nan, np.nan, np.nan])
 
 
-def test_procedures_without_text() -> None:
+def test_procedures_without_text():
     assert functions_of(sums(False, has_log=True)) is None

@@ -1,10 +1,9 @@
 """Products, factorisations and solves of small matrices in native code."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from layouts import returning, run_all
+from comparing import close
+from layouts import returning, run_all, with_arguments
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.kernels.matrices import CHOLESKY, SolveTriangular
@@ -14,9 +13,8 @@ pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not instal
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 17])
-def test_a_matrix_without_a_factor_gives_nan(n: int) -> None:
-    builder = Builder()
-    a = builder.argument((n, n))
+def test_a_matrix_without_a_factor_gives_nan(n):
+    builder, a = with_arguments((n, n))
     for pivot in (0.0, -1.0):
         given = np.diag([*np.ones(n - 1), pivot])
         with np.errstate(all="ignore"):
@@ -25,7 +23,7 @@ def test_a_matrix_without_a_factor_gives_nan(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(1, 17))
-def test_matrices_of_every_small_size(n: int) -> None:
+def test_matrices_of_every_small_size(n):
     """Factors, solves with one and several columns, and products, of matrices in any order."""
     rng = np.random.default_rng(n)
     a, x = rng.normal(size=(n, n)), rng.normal(size=(n, 3))
@@ -49,4 +47,4 @@ def test_matrices_of_every_small_size(n: int) -> None:
         *(y @ z for y in (a, a.T) for z in (spd, x, x[:, 0])),
     ]
     for made, true in zip(runner([spd.T, a, x[:, 0].copy(), x])[1:], expected, strict=True):
-        np.testing.assert_allclose(made, true, rtol=1e-11, atol=1e-12)
+        close(made, true, 1e-11, 1e-12)

@@ -1,11 +1,7 @@
 """Loops over statements whose passes run in the lanes of vectors."""
 
-from __future__ import annotations
-
 import operator
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,14 +16,14 @@ from varmat.programs.run.independence import independent_loops
 pytestmark = pytest.mark.skipif(not has_native(), reason="vectors are native")
 
 
-def in_passes(write: Callable[[Writer], None], trips: int, is_shared: bool) -> Source:
+def in_passes(write, trips, is_shared):
     """Statements that every pass of a loop runs on rows of arrays, or on copies of them."""
     w = Writer()
     whole = {row: s.Storage((trips, *row.shape), row.name) for row in (w.x, w.n, w.out)}
     x, n, out = whole.values()
     start, i = s.Storage(out.shape, "start"), s.Cell("row", is_integer=True)
 
-    def on_rows(statements: list[s.Statement]) -> list[s.Statement]:
+    def on_rows(statements):
         return [
             replace(each, array=whole[each.array], indices=(i, *each.indices))
             if isinstance(each, (s.Load, s.Store)) and each.array in whole
@@ -51,10 +47,9 @@ def in_passes(write: Callable[[Writer], None], trips: int, is_shared: bool) -> S
     return Source([x, start], [n], [out], [s.Fill(out, start), passes])
 
 
-@pytest.mark.parametrize("is_shared", [False, True], ids=["copies", "rows"])
-@pytest.mark.parametrize("trips", [3, 8, 19])
+@pytest.mark.parametrize(("trips", "is_shared"), [(3, False), (8, True), (19, False), (19, True)])
 @pytest.mark.parametrize("write", SOURCES, ids=operator.attrgetter("__name__"))
-def test_independent_passes_are_vectors(write: Any, trips: int, is_shared: bool) -> None:
+def test_independent_passes_are_vectors(write, trips, is_shared):
     rng = np.random.default_rng(trips)
     whole = in_passes(write, trips, is_shared)
     leaves = rng.uniform([-1.0, -1.0, -1.0, 0.4], 1.2, (2, trips, 4))
@@ -74,22 +69,16 @@ def test_independent_passes_are_vectors(write: Any, trips: int, is_shared: bool)
 
 
 @pytest.mark.parametrize("ends", [0, 5, 8, 10])
-def test_vectors_end_where_a_pass_does(ends: int) -> None:
+def test_vectors_end_where_a_pass_does(ends):
     """Also in the last vector, which has passes of the one before."""
     x, n, i, at = (
-        s.Storage((11,), "x"),
-        s.Storage((11,), "n"),
-        s.Cell("i", is_integer=True),
-        s.Cell(),
-    )
+        s.Storage((11,), "x"), s.Storage((11,), "n"), s.Cell("i", is_integer=True), s.Cell(),
+    )  # fmt: skip
     loaded, fails = s.Cell(), s.Cell()
     body = [
-        s.Load(at, n, (i,)),
-        s.Load(loaded, x, (at,)),
-        s.Compute(fails, BELOW, (loaded, 0.0)),
-        s.If(fails, [s.End()]),
-        s.Increment(loaded),
-    ]
+        s.Load(at, n, (i,)),    s.Load(loaded, x, (at,)),
+        s.Compute(fails, BELOW, (loaded, 0.0)),         s.If(fails, [s.End()]), s.Increment(loaded),
+    ]  # fmt: skip
     kernel = Source([x], [n], [], [s.For(i, 0.0, 10.0, body, most=11)]).with_gradient()
     assert independent_loops(kernel, 8, lambda *_: True)
     value, order = np.arange(1.0, 12.0), np.arange(11.0)[::-1]

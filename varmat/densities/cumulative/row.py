@@ -36,7 +36,7 @@ from varmat.core.operation import Operation, is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import LARGEST_EXPONENT, argument_lines, positional, typed
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import LAST_SECTIONS, reference_section, told
+from varmat.densities.sources import LAST_SECTIONS, docstring_sections, reference_section
 from varmat.densities.univariate import Demand, Fast, LogDensity, Univariate
 from varmat.functions.checks import is_held, is_watched
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
@@ -339,7 +339,7 @@ def _docstring(density: Univariate, function: Any, of: str, tails_of: Callable[.
         outside="" if product else outside,
         full=function.name,
         references=reference_section(function.name),
-        **told(tails_of),
+        **docstring_sections(tails_of),
     )
 
 

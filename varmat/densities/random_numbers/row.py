@@ -29,7 +29,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
 from varmat.densities.density import Density, Domains, not_nan, positional
 from varmat.densities.domains import Matrix, ScalarDomain
-from varmat.densities.sources import references, told
+from varmat.densities.sources import docstring_sections, references
 from varmat.densities.univariate import Univariate
 from varmat.functions.checks import misfit, outside
 from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
@@ -365,7 +365,7 @@ def random_numbers(
             integer or (density is not None and density.name.endswith("_lpmf")),
             frozenset(discrete | (row.discrete & names.keys() if row else set())),
         )
-        told_of = {"title": title, **told(draw)}
+        told_of = {"title": title, **docstring_sections(draw)}
         if row:
             told_of |= {"title": row.title, "examples": _example(result, row)}
             result.demand = row.demand and (
@@ -381,12 +381,12 @@ def random_numbers(
 def _example(result: RandomNumbers, density: Univariate) -> str:
     """Write the lines of a doctest."""
     values = [repr(x) for x in density.points[0][1:]]
-    call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
+    call, recompute = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
     return f""">>> import varmat as vm
     >>> draws = vm.{result.name}({call}, size=100)
     >>> draws.shape
     (100,)
-    >>> vm.{density.name}({again}) > float("-inf")
+    >>> vm.{density.name}({recompute}) > float("-inf")
     True"""
 
 

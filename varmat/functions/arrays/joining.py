@@ -114,8 +114,8 @@ def stack_reverse(g: Adjoint, r: Plain, *arrays: Plain, axis: int) -> Adjoint:
 
 
 # Duals are joined by the functions of NumPy, not by a tangent rule.
-concatenate.rule.again = lambda _, arrays, settings: np.concatenate(arrays, **settings)
-stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
+concatenate.rule.recompute = lambda _, arrays, settings: np.concatenate(arrays, **settings)
+stack.rule.recompute = lambda _, arrays, settings: np.stack(arrays, **settings)
 
 
 def operands(function: str, arrays: Operand) -> list[Operand]:

@@ -31,13 +31,18 @@ class Line(s.Statement):
     outputs: list[s.Cell]
     sums: list[s.Cell]
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the steps make numbers only; steps that are alike may have been batched."""
+        return not any(v.shape for step in self.program.steps for v in step.results)
+
     @cached_property
     def functions(self) -> Sequence[Function]:
-        """The program as Python of floats, and the same in IEEE arithmetic where that raises."""
+        """Python of floats, and the same in IEEE arithmetic where that raises; empty for arrays."""
         from varmat.programs.run.emit import function_of_program
 
         names = [f"x{i}" for i in range(len(self.inputs))]
-        return function_of_program(self.program, names, "statements")
+        return function_of_program(self.program, names, "statements") if self.is_of_numbers else ()
 
 
 class Procedure(Kernel):
@@ -127,6 +132,8 @@ def _interpreted(x: Line, values: Sequence[float]) -> Sequence[float]:
 
 
 def _computed(x: Line, values: Sequence[float]) -> Sequence[float]:
+    if not x.functions:
+        return _interpreted(x, values)
     function, exact = x.functions
     try:
         first, others = function(*values)

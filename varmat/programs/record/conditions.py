@@ -117,19 +117,19 @@ class Branches:
     def __init__(self, most: float = np.inf) -> None:
         self.most = most
         self.tape: Operand = None
-        self.ways: list[tuple[Operand, bool]] = []
+        self.decisions: list[tuple[Operand, bool]] = []
         self.assumed: list[Operand] = []
         self.margins: list[Operand] = []
 
     @property
     def conditions(self) -> list[tuple[Operand, bool]]:
         """The conditions under which a program holds."""
-        return [*self.ways, *((x, True) for x in self.assumed)]
+        return [*self.decisions, *((x, True) for x in self.assumed)]
 
     @property
     def taken(self) -> tuple[bool, ...]:
         """The branches that it took."""
-        return tuple(way for _, way in self.ways)
+        return tuple(way for _, way in self.decisions)
 
     def add_jumps(self, entries: Sequence[Entry]) -> None:
         """Add the margins of functions that jump."""
@@ -267,10 +267,10 @@ class Condition:
 
     def __bool__(self) -> bool:
         followed = self._followed()
-        if self.size != 1 or len(followed.ways) >= followed.most:
+        if self.size != 1 or len(followed.decisions) >= followed.most:
             refuse_look()
-        followed.ways.append((self.variable, bool(np.all(value_now(self.variable)))))
-        return followed.ways[-1][1]
+        followed.decisions.append((self.variable, bool(np.all(value_now(self.variable)))))
+        return followed.decisions[-1][1]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look

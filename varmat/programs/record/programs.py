@@ -60,7 +60,7 @@ def program_of(
     requested: Sequence[Operand] = (),
     *,
     weighted: bool = False,
-    ways: Sequence[tuple[Operand, bool]] = (),
+    decisions: Sequence[tuple[Operand, bool]] = (),
 ) -> Program:
     """Return the program of what was recorded, as a function of leaves.
 
@@ -85,8 +85,8 @@ def program_of(
         argument = builder.argument(x.shape)
         if id(x) not in nodes:  # a function may be differentiated by an argument twice
             nodes[id(x)] = program.node(x, argument)
-    write_tape(program, tape, len(nodes), [*values, *pulled, *(x for x, _ in ways)])
-    for x, holds in ways:
+    write_tape(program, tape, len(nodes), [*values, *pulled, *(x for x, _ in decisions)])
+    for x, holds in decisions:
         condition = builder.truth(program.find(x).value)
         builder.guard(condition if holds else builder.logical(np.logical_not, condition))
     # The nodes of views take part in the reverse pass, so they are made before it.

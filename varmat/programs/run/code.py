@@ -67,7 +67,7 @@ class Code:
         self.lane = self.one
         self.ended = self._exit(1)
         self.failed = self._exit(2)
-        self.held: list[object] = []
+        self.references: list[object] = []
         self._clock = 0
         self._log: list[Memory] = []
         self._scratch: dict[int, tuple[Memory, list[ir.Constant]]] = {}
@@ -89,7 +89,7 @@ class Code:
 
     def emit(self, graph: Graph) -> None:
         """Emit all stages of a graph, where the builder is."""
-        self.held += graph.held
+        self.references += graph.references
         again = plan(graph)
         last = max([*(stage for stage, _ in graph.loops), *graph.actions, 0])
         for stage in range(last + 1):

@@ -67,7 +67,7 @@ class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
 
     def __init__(self) -> None:
         super().__init__()
-        self.held: list[object] = []
+        self.references: list[object] = []
         self.has_statements = self.calls_out = False
 
 
@@ -90,7 +90,7 @@ class Compiled:
     """The functions of a module as machine code. Their addresses hold as long as it lives."""
 
     def __init__(self, module: Module) -> None:
-        self._held = module.held
+        self._held = module.references
         # Without tables for exceptions, which none of these functions throws: LLVM would register
         # them with the process, at distances from the code that it cannot always express.
         for function in module.functions:

@@ -261,10 +261,10 @@ class Constants:
         """Return the arrays of the table for the blocks of a program, followed by the copies; None
         if the program differs in elements that the code depends on.
         """
-        blocks, held = [*blocks], list[np.ndarray]()
+        blocks, references = [*blocks], list[np.ndarray]()
         for part in self.copies:
-            held.append(np.array(blocks[part.block].array(part), order="C"))
-            blocks.append(Block(*bounds(held[-1])))
+            references.append(np.array(blocks[part.block].array(part), order="C"))
+            blocks.append(Block(*bounds(references[-1])))
         for (part, function), values in self.known.items():
             if function(blocks[part.block].array(part)).tobytes() != values:
                 return None
@@ -275,4 +275,4 @@ class Constants:
             else:
                 part, function = slot
                 arrays.append(function(blocks[part.block].array(part)))
-        return [*arrays, *held]
+        return [*arrays, *references]

@@ -307,12 +307,12 @@ class Functions:
         """
         full, is_far = self.full_name(name), name.startswith("far")
         if full not in self.module.globals and (self.width == 1 or is_far):
-            self.module.held.append(_compiled(name, self.width))
+            self.module.references.append(_compiled(name, self.width))
             f = ir.Function(self.module, ir.FunctionType(self.kind, [self.kind] * len(x)), full)
             f.attributes.update({*PURE, *(["cold"] * is_far)})
         elif full not in self.module.globals:
             written = _written(name, self.width)
-            self.module.held += written.held
+            self.module.references += written.references
             for function in written.functions:
                 self.module.globals.setdefault(function.name, function)
         return b.call(self.module.globals[full], x)

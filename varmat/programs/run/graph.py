@@ -95,7 +95,7 @@ class Graph:
         self.constants = constants
         self.made: dict[Any, Node] = {}
         self.columns: dict[Any, Node] = {}
-        self.held: list[object] = [program]
+        self.references: list[object] = [program]
         self.memory: dict[int, Memory] = {}
         self.arrays: dict[int, Nodes] = {}
         self._count = 0
@@ -235,7 +235,7 @@ class Graph:
         if value.base.data is not None:
             return self.literal(as_strided(value.array_in(value.base.data), shape, strides))
         view = value.view(shape, value.offset, strides)
-        self.held.append(view)
+        self.references.append(view)
         return view
 
     def loaded(self, value: Value, axes: tuple[int, ...]) -> Nodes:
@@ -285,7 +285,7 @@ class Graph:
             return first
         key = x.ctypes.data, x.strides, x.shape
         if key not in self.columns:
-            self.held.append(x)  # or another array could come to lie there
+            self.references.append(x)  # or another array could come to lie there
             is_truth = x.dtype == bool
             once = x[tuple(slice(None) if stride else slice(1) for stride in x.strides)]
             memory = self.constants.memory(once, _truths if is_truth else _floats)
@@ -296,7 +296,7 @@ class Graph:
 
     def literal(self, x: np.ndarray) -> Value:
         result = Value(x.shape, x.dtype, data=x)
-        self.held.append(result)
+        self.references.append(result)
         return result
 
     # --- memory ---
@@ -576,7 +576,7 @@ class Graph:
 
     def temporary(self, shape: Shape, dtype: np.dtype = FLOAT) -> Value:
         result = Value(shape, dtype)
-        self.held.append(result)
+        self.references.append(result)
         return result
 
     def copied(self, v: Value, shape: Shape) -> Nodes:

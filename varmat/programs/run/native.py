@@ -81,11 +81,11 @@ class _Table(np.ndarray):
 
     Attributes
     ----------
-    held : tuple
+    references : tuple
         The owners of the memory at these addresses, and the code that reads it.
     """
 
-    held: tuple[object, ...]
+    references: tuple[object, ...]
 
 
 class _MachineCode:
@@ -166,7 +166,7 @@ def _bound(program: Program, kind: type[Code], callback: int = 0) -> tuple[_Mach
     """Return the code of a program, and the table of its constants behind a callback."""
     code, arrays = _code_of(program, kind)
     table = np.array([callback, *(x.ctypes.data for x in arrays)], np.int64).view(_Table)
-    table.held = code, arrays, program
+    table.references = code, arrays, program
     return code, table
 
 
@@ -509,7 +509,7 @@ class _Definition(ctypes.Structure):
 def _function(code: Compiled, name: str, table: _Table) -> Function:
     """Make a function in C's terms of Python an object, which keeps its code alive."""
     definition = _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
-    table.held += (definition,)
+    table.references += (definition,)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     result: Function = new(("PyCFunction_NewEx", ctypes.pythonapi))(
         ctypes.addressof(definition), table, None

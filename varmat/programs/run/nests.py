@@ -102,7 +102,7 @@ def accumulate(graph: Graph, ufunc: np.ufunc, x: Value, axis: int, result: Value
         strides = tuple(value.strides[i] for i in others)
         shape = tuple(value.shape[i] for i in others)
         view = value.view(shape, value.offset + start * value.strides[axis], strides)
-        graph.held.append(view)
+        graph.references.append(view)
         return view
 
     elementwise(graph, loop_of(*COPY), [line(x, 0)], line(result, 0))

@@ -35,8 +35,9 @@ def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
     for y in s.walk(kernel.body):
         if not (isinstance(y, _KINDS) or (isinstance(y, s.Store) and y.log is None)):
             return None
-        steps = y.program.steps if isinstance(y, Line) else ()
-        if any(step.kernel.otherwise for step in steps):
+        if not isinstance(y, Line):
+            continue
+        if not y.is_of_numbers or any(step.kernel.otherwise for step in y.program.steps):
             return None
     text = _Text()
     names = [text.name(x) for x in (*kernel.inputs, *kernel.outputs)]

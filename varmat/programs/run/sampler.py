@@ -64,7 +64,7 @@ class SamplerFunctions:
         callbacks = _ELSEWHERE(density_elsewhere), _ELSEWHERE(values_elsewhere)
         elsewhere = [ctypes.cast(x, ctypes.c_void_p).value or 0 for x in callbacks]
         module = Module()
-        module.held += [density, values, callbacks]
+        module.references += [density, values, callbacks]
         _log_density(module, density, elsewhere[0])
         _expand(module, values, elsewhere[1], keeps_point)
         self._code = Compiled(module)

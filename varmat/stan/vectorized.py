@@ -18,11 +18,14 @@ from varmat.core.tape import current_tape
 from varmat.programs.run import has_native
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
-from varmat.stan.lane_expressions import (
+from varmat.stan.running import Executed, Frame, StanEvaluated, dropping, in_sequence
+from varmat.stan.translate import Expressions
+from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
+from varmat.stan.vectorized_expressions import (
     OF_ONE_AXIS,
     STACKED,
     BoundError,
-    LaneExpressions,
+    VectorizedExpressions,
     draws,
     elementwise_density,
     merged,
@@ -31,9 +34,6 @@ from varmat.stan.lane_expressions import (
     repeated,
     selected,
 )
-from varmat.stan.running import Executed, Frame, StanEvaluated, dropping, in_sequence
-from varmat.stan.translate import Expressions
-from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
 
 # Loops of fewer iterations are run one by one.
 FEW = 4
@@ -60,13 +60,13 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
             continue
         name = _written_element(node.target, loop.name)
         if targets.setdefault(name, repr(node.target)) != repr(node.target):
-            raise BoundError(f"a pass assigns to two elements of `{name}`", node.at)
+            raise BoundError(f"an iteration assigns to two elements of `{name}`", node.at)
     reads = {id(x.base) for x in nodes
              if isinstance(x, s.Indexed) and isinstance(x.base, s.VariableName)
              and repr(x) == targets.get(x.base.name)}  # fmt: skip
     for node in nodes:
         if isinstance(node, s.VariableName) and node.name in targets and id(node) not in reads:
-            raise BoundError(f"a pass reads `{node.name}`, to which others assign", node.at)
+            raise BoundError(f"an iteration reads `{node.name}`, to which others assign", node.at)
 
 
 def are_apart(loop: s.For) -> bool:
@@ -108,10 +108,10 @@ def _written_element(target: s.Expression, name: str) -> str:
         own = any(isinstance(i, s.VariableName) and i.name == name for i in target.indices)
         if plain and own and target.type in SCALARS:
             return target.base.name
-    raise BoundError(f"all passes assign to the same part of `{s.root(target)}`", target.at)
+    raise BoundError(f"all iterations assign to the same part of `{s.root(target)}`", target.at)
 
 
-class Lanes(LaneExpressions):
+class VectorizedLoop(VectorizedExpressions):
     """Translates the body of a loop, or of a function that it calls, for all its iterations.
 
     Parameters
@@ -184,7 +184,7 @@ class Lanes(LaneExpressions):
         scratch: list[tuple[int, StanEvaluated, StanEvaluated]] = []
         for slot, x in self._scratch.items():
             if self._own & {*s.names_in([x.lower, x.upper])}:
-                raise BoundError("the bounds of a loop inside differ between passes", x.at)
+                raise BoundError("the bounds of a loop inside differ between iterations", x.at)
             lower, upper = map(self._translator.expression, (x.lower, x.upper))
             scratch.append((slot, lower, upper))
 
@@ -207,14 +207,16 @@ class Lanes(LaneExpressions):
         name = _STATEMENTS.get(type(statement))
         if name is None:
             kind = type(statement).__name__.lower()
-            raise BoundError(f"a statement of the kind {kind!r} is run pass by pass", statement.at)
+            raise BoundError(
+                f"a statement of the kind {kind!r} is run iteration by iteration", statement.at
+            )
         result: Executed = getattr(self, name)(statement)
         return result
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
         if (kind not in SCALARS and kind not in OF_ONE_AXIS) or self.varies(_sizes(d)):
-            raise BoundError(f"each pass has a {kind} `{d.name}` of its own", d.at)
+            raise BoundError(f"each iteration has a {kind} `{d.name}` of its own", d.at)
         value = (
             self._translator.unset(d.declared) if d.value is None else self.promoted(d.value, kind)
         )
@@ -254,7 +256,7 @@ class Lanes(LaneExpressions):
         indices = self.indices(a.target.indices)
         of_lanes = a.target.base.name in self._varying
         if a.target.type not in SCALARS:
-            raise BoundError(f"a pass assigns a whole {a.target.type}", a.at)
+            raise BoundError(f"an iteration assigns a whole {a.target.type}", a.at)
         if not of_lanes:
             self._outer.add(slot)
         matvar = not of_lanes and a.target.base.name in self._translator.matvars
@@ -297,7 +299,7 @@ class Lanes(LaneExpressions):
         """Translate the sum of a density over all iterations."""
         if name in STACKED:
             if any(e.type not in kinds for e, kinds in zip(full, STACKED[name], strict=True)):
-                raise BoundError("a pass has a density of several observations", at)
+                raise BoundError("an iteration has a density of several observations", at)
             density, arguments = getattr(vm, name), [*map(self.expression, full)]
         else:
             density, arguments = elementwise_density(name, at), self.alike(full)
@@ -427,10 +429,10 @@ class Lanes(LaneExpressions):
     def _check_maskable(self, i: s.If) -> None:
         """Raise unless a branch on parameters can be computed for all iterations and masked."""
         if draws([i.body, i.otherwise]):
-            raise BoundError("a pass draws random numbers in a branch on parameters", i.at)
+            raise BoundError("an iteration draws random numbers in a branch on parameters", i.at)
         for node in s.walk([i.body, i.otherwise]):
             if isinstance(node, s.Assignment) and s.root(node.target) not in self._own:
-                text = f"a pass assigns to `{s.root(node.target)}` in a branch on parameters"
+                text = f"an iteration assigns to `{s.root(node.target)}` in a branch on parameters"
                 raise BoundError(text, node.at)
             is_whole = isinstance(node, s.Tilde) and (
                 node.name in STACKED or node.lower is not None or node.upper is not None
@@ -448,7 +450,7 @@ class Lanes(LaneExpressions):
             translator.declare(argument.name, argument.type)
         pairs = [*zip(definition.arguments, e.arguments, strict=True)]
         varying = [x.name for x, argument in pairs if self.varies(argument)]
-        inner = Lanes(translator, definition, translator.declare("", types.INT), varying)
+        inner = VectorizedLoop(translator, definition, translator.declare("", types.INT), varying)
         inner.calls = (*self.calls, definition)
         value = inner.result(definition.body, e)
         size, count = translator.size - len(pairs) - 2, self._count

@@ -52,7 +52,7 @@ class BoundError(Exception):
         self.at = at
 
 
-class LaneExpressions(ABC):
+class VectorizedExpressions(ABC):
     """Translates the expressions of a loop, or of a function that it calls, for all iterations;
     abstract.
 
@@ -150,7 +150,7 @@ class LaneExpressions(ABC):
             return self._translator.expression(e)
         name = _EXPRESSIONS.get(type(e))
         if name is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
-            raise BoundError(f"a {e.type} differs between passes", e.at)
+            raise BoundError(f"a {e.type} differs between iterations", e.at)
         result: StanEvaluated = getattr(self, name)(e)
         return result
 
@@ -223,7 +223,7 @@ class LaneExpressions(ABC):
             raise _lacking("index of tuples", e)
         if self.varies(e.base):
             if e.base.type not in OF_ONE_AXIS or len(e.indices) != 1:
-                raise _lacking(f"index of a {e.base.type} of each pass", e)
+                raise _lacking(f"index of a {e.base.type} of each iteration", e)
             own, at = self.expression(e.base), self.indices(e.indices)
 
             def read_own(f: Frame) -> StanValue:
@@ -306,7 +306,7 @@ class LaneExpressions(ABC):
         if of_rows is None or {*kinds} - OF_ONE_AXIS or e.type not in SCALARS:
             raise _lacking(f"`{e.name}`", e)
         if not all(map(self.varies, e.arguments)):
-            raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)
+            raise _lacking(f"`{e.name}` of a vector that is the same in all iterations", e)
         return of_rows
 
 
