@@ -57,8 +57,8 @@ def declared_parameters(
     for name in observations:
         if name in data:
             raise TypeError(f"Model: {name} is both observed and data")
-    declared = {**parameters, **by_name}
-    for name in declared:
+    declaration = {**parameters, **by_name}
+    for name in declaration:
         if not isinstance(name, str):
             raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
         if name in data:
@@ -67,7 +67,7 @@ def declared_parameters(
             raise TypeError(
                 f"Model: {name} is declared twice, in the second argument and by itself"
             )
-    return declared
+    return declaration
 
 
 def observed_names(observed: str | Sequence[str] | None, data: Mapping[str, object]) -> list[str]:

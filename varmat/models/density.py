@@ -88,12 +88,12 @@ class NamedDensity:
         named_dims = {name: (y.names, y.labels) for name, y in observations.items()}
         labels = Labelled(arguments, named_dims, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims, self.group_labels = labels.coords, labels.dims, labels.groups
-        declared = declared_parameters(
+        declaration = declared_parameters(
             labels.sized(parameters), labels.sized(by_name), arguments, observations
         )
-        self.stated = StatedModel(declared, observations, arguments)
-        declared = self.stated.parameters
-        self.layout = Layout(declared, arguments)
+        self.stated = StatedModel(declaration, observations, arguments)
+        declaration = self.stated.parameters
+        self.layout = Layout(declaration, arguments)
         self._shape = (self.layout.size,)
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
@@ -110,8 +110,8 @@ class NamedDensity:
             if isinstance(function, str):
                 self.dims[LOG_LIKELIHOOD] = [function]
                 function = partial(by_dimension, self.stated.pointwise, self.dims, function)
-            self.likelihood = LogLikelihood(function, self.observed, declared, arguments)
-        self._check(declared, is_open=transformed_parameters is not None)
+            self.likelihood = LogLikelihood(function, self.observed, declaration, arguments)
+        self._check(declaration, is_open=transformed_parameters is not None)
         self._check_labels()
         self.recorded = recorded
         arrays = [x for x in leaves_of(arguments) if isinstance(x, np.ndarray)]
@@ -186,18 +186,18 @@ class NamedDensity:
         check_names(shapes, self.coords, self.dims)
         coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
 
-    def _check(self, declared: Mapping[str, Transform], is_open: bool) -> None:
+    def _check(self, parameters: Mapping[str, Transform], is_open: bool) -> None:
         """Raise if a function takes what the model does not have, as far as names are known: those
         of transformed parameters are not.
         """
         derived = self.transformed.functions if self.transformed else {}
         if self.transformed:
-            self.transformed.check(declared)
+            self.transformed.check(parameters)
         varying = {name: f for x in self.stated.summed for name, f in x.derived.items()}
         self.stated.check_order({**derived, **varying})
         if is_open:
             return
-        names, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
+        names, more = [*parameters, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
         for function in self.functions():
             if function is self.transformed:
                 continue
@@ -224,8 +224,8 @@ class NamedDensity:
         return [*filter(None, result), *([self.likelihood.function] if self.likelihood else [])]
 
     def __repr__(self) -> str:
-        declared = {**self.layout.parameters, **self.stated.discrete}
-        parameters = (f"{name}={x!r}" for name, x in declared.items())
+        declaration = {**self.layout.parameters, **self.stated.discrete}
+        parameters = (f"{name}={x!r}" for name, x in declaration.items())
         return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
@@ -265,12 +265,12 @@ class NamedDensity:
         """Make the functions for `varmat.testing.calibration`: they draw parameters, simulate
         observations, and make the model of other observations.
         """
-        stated = self.stated
+        spec = self.stated
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            return stated.replicate(rng, **self.with_discrete(self.completed(values), rng))
+            return spec.replicate(rng, **self.with_discrete(self.completed(values), rng))
 
-        draw = stated.drawer(function, self.transformed)
+        draw = spec.drawer(function, self.transformed)
         return draw, simulate, lambda observed: self.with_data(**observed)
 
     def with_data(self, /, **data: Operand) -> Self:

@@ -84,7 +84,9 @@ class Discrete:
             )
 
 
-def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Discrete:
+def discrete(
+    support: Operand, *shape: int | Shape, **declarations: Unpack[Declarations]
+) -> Discrete:
     """Declare a discrete parameter of a `Model`, summed out: switch points, indicators, categories.
 
     Distributions and named values use it as if its values were known. The log density is the
@@ -145,12 +147,14 @@ def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declaration
         raise DomainError(
             f"discrete: support is {support!r}, but must be a vector of different finite numbers!"
         )
-    for name in stated.keys() - {"prior", "dims"}:
+    for name in declarations.keys() - {"prior", "dims"}:
         raise TypeError(f"discrete() got an unexpected keyword argument {name!r}")
 
     make = partial(Discrete, values)
     result = make(checked_shape("discrete", shape))
-    result.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
+    result.declaration = Declared(
+        declarations.get("prior"), names_of(declarations.get("dims", ())), make
+    )
     return result
 
 

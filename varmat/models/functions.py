@@ -100,10 +100,10 @@ class Named:
         except IndexError as error:
             refuse_index(self._given, error)
             # With plain values NumPy raised it, without saying for which index.
-            with Attempt() as again, nested():
+            with Attempt() as repeated, nested():
                 self._called({name: var(data(x)) for name, x in values.items()}, options)
-            if isinstance(again.error, IndexError):
-                refuse_index(self._given, again.error)
+            if isinstance(repeated.error, IndexError):
+                refuse_index(self._given, repeated.error)
             raise
 
     def _called(self, values: dict[str, Operand], options: dict[str, Any]) -> Result:

@@ -48,20 +48,20 @@ class ModelGraph:
         return "\n".join(["digraph {", *nodes, *edges, "}"])
 
 
-def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
+def graph_of(spec: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
     """Make the graph of `Model.graph`, with the functions of transformed parameters."""
-    varying = {name: f for x in stated.summed for name, f in x.derived.items()}
+    varying = {name: f for x in spec.summed for name, f in x.derived.items()}
     derived = {**derived, **varying}
-    kinds = dict.fromkeys(stated.parameters, "parameter")
-    kinds |= dict.fromkeys(stated.discrete, "discrete")
-    kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(stated.parts, "observed")
-    names: dict[str, tuple[str, ...]] = dict.fromkeys(stated.discrete, ())
-    names |= {name: prior.names for name, prior in stated.priors.items()}
-    for name, transform in stated.parameters.items():  # bounds may depend on others too
+    kinds = dict.fromkeys(spec.parameters, "parameter")
+    kinds |= dict.fromkeys(spec.discrete, "discrete")
+    kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(spec.parts, "observed")
+    names: dict[str, tuple[str, ...]] = dict.fromkeys(spec.discrete, ())
+    names |= {name: prior.names for name, prior in spec.priors.items()}
+    for name, transform in spec.parameters.items():  # bounds may depend on others too
         functions = getattr(transform, "functions", ())
         names[name] = (*names.get(name, ()), *(n for f in functions for n in f.needed))
     names |= {name: function.names for name, function in derived.items()}
-    for name, part in stated.parts.items():
+    for name, part in spec.parts.items():
         names[name] = (*names.get(name, ()), *part.stated.names)
     parents = {
         name: tuple(n for n in dict.fromkeys(x) if n in kinds and n != name)

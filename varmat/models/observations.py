@@ -69,9 +69,9 @@ class Labelled:
                 if labels is not None:
                     self.coords[dim] = labels
         for name, item in {**parameters[0], **parameters[1]}.items():
-            declared = getattr(item, "declaration", None)
-            if declared and declared.dims:
-                self.dims[name] = list(declared.dims)
+            declaration = getattr(item, "declaration", None)
+            if declaration and declaration.dims:
+                self.dims[name] = list(declaration.dims)
         self.coords |= {name: list(labels) for name, labels in coords.items()}
         self.dims |= {name: [*names_of(value)] for name, value in dims.items()}
         used = {dim for names in self.dims.values() for dim in names}
@@ -86,13 +86,13 @@ class Labelled:
         """Return the parameters, with sizes where only names of dimensions were given."""
         result = dict(parameters)
         for name, parameter in parameters.items():
-            declared: Any = getattr(parameter, "declaration", None)
-            outer = len(declared.dims) - len(parameter.shape) if declared else 0
-            if outer > 0 and all(dim in self.coords for dim in declared.dims[:outer]):
-                result[name] = declared.make(
-                    tuple(len(self.coords[d]) for d in declared.dims[:outer])
+            declaration: Any = getattr(parameter, "declaration", None)
+            outer = len(declaration.dims) - len(parameter.shape) if declaration else 0
+            if outer > 0 and all(dim in self.coords for dim in declaration.dims[:outer]):
+                result[name] = declaration.make(
+                    tuple(len(self.coords[d]) for d in declaration.dims[:outer])
                 )
-                result[name].declaration = declared
+                result[name].declaration = declaration
         return result
 
 

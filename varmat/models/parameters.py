@@ -49,21 +49,25 @@ def _declared(
     function: str,
     make: Callable[[Shape], Transform],
     shape: tuple[int | Shape, ...],
-    stated: Mapping[str, Any],
+    declarations: Mapping[str, Any],
 ) -> Transform:
     """Make a parameter from its sizes, given as arguments or as one tuple, and its keywords."""
     result = make(checked_shape(function, shape))
-    if stated:
-        for name in stated.keys() - {"prior", "dims"}:
+    if declarations:
+        for name in declarations.keys() - {"prior", "dims"}:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        result.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
+        result.declaration = Declared(
+            declarations.get("prior"), names_of(declarations.get("dims", ())), make
+        )
     return result
 
 
 # --- each element alone ---
 
 
-def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declarations]) -> Transform:
+def real(
+    *shape: int | Shape, centred: bool = True, **declarations: Unpack[Declarations]
+) -> Transform:
     """Declare a parameter of a `Model` that may be any real number.
 
     Parameters
@@ -107,13 +111,15 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declaration
     array([ 8., 10., 12.])
     """
     if centred:
-        return _declared("real", transforms.Real, shape, stated)
-    if stated.get("prior") is None:
+        return _declared("real", transforms.Real, shape, declarations)
+    if declarations.get("prior") is None:
         raise TypeError("real: centred is False, but must be True where there is no prior!")
-    return _declared("real", partial(with_bounds, Located, (stated["prior"],)), shape, stated)
+    return _declared(
+        "real", partial(with_bounds, Located, (declarations["prior"],)), shape, declarations
+    )
 
 
-def positive(*shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def positive(*shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a positive parameter of a `Model`, by `positive_constrain`.
 
     Parameters
@@ -138,10 +144,10 @@ def positive(*shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     >>> vm.positive().constrain(0.0)
     1.0
     """
-    return _declared("positive", transforms.Positive, shape, stated)
+    return _declared("positive", transforms.Positive, shape, declarations)
 
 
-def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def lower(bound: Operand, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
@@ -171,10 +177,10 @@ def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -
     >>> vm.lower(2.0).constrain(0.0)
     3.0
     """
-    return _declared("lower", partial(with_bounds, transforms.Lower, (bound,)), shape, stated)
+    return _declared("lower", partial(with_bounds, transforms.Lower, (bound,)), shape, declarations)
 
 
-def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def upper(bound: Operand, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
@@ -204,11 +210,11 @@ def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -
     >>> vm.upper(2.0).constrain(0.0)
     1.0
     """
-    return _declared("upper", partial(with_bounds, transforms.Upper, (bound,)), shape, stated)
+    return _declared("upper", partial(with_bounds, transforms.Upper, (bound,)), shape, declarations)
 
 
 def lower_upper(
-    lower: Operand, upper: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
+    lower: Operand, upper: Operand, *shape: int | Shape, **declarations: Unpack[Declarations]
 ) -> Transform:
     """Declare a parameter of a `Model` between two bounds, by `lub_constrain`; also named
     `interval`.
@@ -245,14 +251,14 @@ def lower_upper(
     if not (callable(lower) or callable(upper)):
         check_against("interval", "lower", lower, "less than upper, which is {}", np.less, upper)
     make = partial(with_bounds, transforms.LowerUpper, (lower, upper))
-    return _declared("lower_upper", make, shape, stated)
+    return _declared("lower_upper", make, shape, declarations)
 
 
 interval = alias("interval", lower_upper)
 
 
 def offset_multiplier(
-    offset: Operand, multiplier: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
+    offset: Operand, multiplier: Operand, *shape: int | Shape, **declarations: Unpack[Declarations]
 ) -> Transform:
     """Declare a real parameter of a `Model`, shifted and stretched by
     `offset_multiplier_constrain`: the non-centred form.
@@ -286,13 +292,13 @@ def offset_multiplier(
     16.0
     """
     make = partial(with_bounds, transforms.OffsetMultiplier, (offset, multiplier))
-    return _declared("offset_multiplier", make, shape, stated)
+    return _declared("offset_multiplier", make, shape, declarations)
 
 
 # --- vectors ---
 
 
-def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def ordered(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
 
     Parameters
@@ -319,10 +325,12 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
     >>> vm.ordered(3).constrain([0.0, 0.0, 0.0])
     array([0., 1., 2.])
     """
-    return _declared("ordered", partial(transforms.Ordered, size), shape, stated)
+    return _declared("ordered", partial(transforms.Ordered, size), shape, declarations)
 
 
-def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def positive_ordered(
+    size: int, *shape: int | Shape, **declarations: Unpack[Declarations]
+) -> Transform:
     """Declare a vector with positive, ascending elements as a parameter of a `Model`, by
     `positive_ordered_constrain`.
 
@@ -350,10 +358,12 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declaratio
     >>> vm.positive_ordered(3).constrain([0.0, 0.0, 0.0])
     array([1., 2., 3.])
     """
-    return _declared("positive_ordered", partial(transforms.PositiveOrdered, size), shape, stated)
+    return _declared(
+        "positive_ordered", partial(transforms.PositiveOrdered, size), shape, declarations
+    )
 
 
-def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def simplex(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
     `simplex_constrain`.
 
@@ -381,10 +391,10 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
     >>> vm.simplex(2).constrain([0.0])
     array([0.5, 0.5])
     """
-    return _declared("simplex", partial(transforms.Simplex, size), shape, stated)
+    return _declared("simplex", partial(transforms.Simplex, size), shape, declarations)
 
 
-def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def sum_to_zero(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
 
     Parameters
@@ -411,10 +421,10 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     >>> vm.sum_to_zero(3).unconstrained_size
     2
     """
-    return _declared("sum_to_zero", partial(transforms.SumToZero, size), shape, stated)
+    return _declared("sum_to_zero", partial(transforms.SumToZero, size), shape, declarations)
 
 
-def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def unit_vector(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
 
     Parameters
@@ -441,13 +451,13 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     >>> vm.unit_vector(2).constrain([3.0, 4.0])
     array([0.6, 0.8])
     """
-    return _declared("unit_vector", partial(transforms.UnitVector, size), shape, stated)
+    return _declared("unit_vector", partial(transforms.UnitVector, size), shape, declarations)
 
 
 # --- matrices ---
 
 
-def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def corr_matrix(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
 
     Parameters
@@ -475,10 +485,10 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     array([[1., 0.],
            [0., 1.]])
     """
-    return _declared("corr_matrix", partial(transforms.CorrMatrix, size), shape, stated)
+    return _declared("corr_matrix", partial(transforms.CorrMatrix, size), shape, declarations)
 
 
-def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def cov_matrix(size: int, *shape: int | Shape, **declarations: Unpack[Declarations]) -> Transform:
     """Declare a covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
 
     Parameters
@@ -505,10 +515,12 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -
     >>> vm.cov_matrix(2).unconstrained_size
     3
     """
-    return _declared("cov_matrix", partial(transforms.CovMatrix, size), shape, stated)
+    return _declared("cov_matrix", partial(transforms.CovMatrix, size), shape, declarations)
 
 
-def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
+def cholesky_corr(
+    size: int, *shape: int | Shape, **declarations: Unpack[Declarations]
+) -> Transform:
     """Declare the lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
     `cholesky_corr_constrain`.
 
@@ -536,11 +548,13 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]
     >>> vm.cholesky_corr(3).unconstrained_size
     3
     """
-    return _declared("cholesky_corr", partial(transforms.CholeskyFactorCorr, size), shape, stated)
+    return _declared(
+        "cholesky_corr", partial(transforms.CholeskyFactorCorr, size), shape, declarations
+    )
 
 
 def cholesky_cov(
-    rows: int, columns: int | None = None, *shape: int | Shape, **stated: Unpack[Declarations]
+    rows: int, columns: int | None = None, *shape: int | Shape, **declarations: Unpack[Declarations]
 ) -> Transform:
     """Declare the lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
     `cholesky_factor_constrain`.
@@ -572,4 +586,4 @@ def cholesky_cov(
            [5., 1.]])
     """
     make = partial(transforms.CholeskyFactorCov, rows, columns)
-    return _declared("cholesky_cov", make, shape, stated)
+    return _declared("cholesky_cov", make, shape, declarations)

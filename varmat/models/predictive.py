@@ -162,8 +162,8 @@ class Predictor:
         """Return the function that simulates: the user's, or draws from the observations'
         distributions.
         """
-        stated = self.model.stated
-        return simulate or (stated.replicate if stated.parts else None)
+        spec = self.model.stated
+        return simulate or (spec.replicate if spec.parts else None)
 
     def simulated(
         self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None

@@ -128,10 +128,10 @@ class Generated(Named):
     """Draws of discrete parameters with their probabilities, and generated quantities."""
 
     def __init__(
-        self, stated: StatedModel, function: Function | None, data: Mapping[str, Operand]
+        self, spec: StatedModel, function: Function | None, data: Mapping[str, Operand]
     ) -> None:
         super().__init__("generated_quantities", function or _nothing, data)
-        self._stated = stated
+        self._stated = spec
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
         result: dict[str, Operand] = {}
@@ -183,9 +183,10 @@ class StatedModel:
         for name, item in observed.items():
             self.parts[name] = self._part(name, item)
         self.priors = {
-            name: Stated(f"the prior of {name}", declared.prior, data, transform)
+            name: Stated(f"the prior of {name}", declaration.prior, data, transform)
             for name, transform in {**self.parameters, **self.discrete}.items()
-            if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
+            if (declaration := getattr(transform, "declaration", None))
+            and declaration.prior is not None
         }
         self.located = frozenset(
             name for name, transform in self.parameters.items() if is_located(transform)
@@ -226,11 +227,11 @@ class StatedModel:
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
         of, weights = observed.distribution, observed.weights
-        stated = Stated(f"the distribution of {name}", of, self._given, y, weights)
+        spec = Stated(f"the distribution of {name}", of, self._given, y, weights)
         if name in self._given:
-            if stated.function is None:
-                check_possible(name, stated.fixed, y)
-            return _Part(stated, y, None)
+            if spec.function is None:
+                check_possible(name, spec.fixed, y)
+            return _Part(spec, y, None)
         missing = np.isnan(y)
         if observed.missing is None or isinstance(observed.missing, str):
             index = ", ".join(map(str, np.argwhere(missing)[0]))
@@ -248,7 +249,7 @@ class StatedModel:
         parameters = positional([f"{name}_missing"])
         completed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         self.completions[name] = Named(f"the missing {name}", completed, {})
-        return _Part(stated, y, np.flatnonzero(~missing.ravel()))
+        return _Part(spec, y, np.flatnonzero(~missing.ravel()))
 
     @property
     def incomplete(self) -> dict[str, np.ndarray]:
@@ -357,10 +358,10 @@ class StatedModel:
         result: dict[str, Operand] = {}
         for x in self.summed:
             result |= x.log_likelihood(values)
-        for name, (stated, y, where) in self.parts.items():
+        for name, (spec, y, where) in self.parts.items():
             if name in self._summed_names:
                 continue
-            terms = stated.pointwise(values, y if where is None else values[name])
+            terms = spec.pointwise(values, y if where is None else values[name])
             if where is None:
                 result[name] = terms
             elif np.shape(terms) == y.shape:

@@ -263,9 +263,9 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         buffers = _buffers((args, kwargs))
         if type(result) in (list, tuple) and any(type(x) is np.ndarray for x in result):
             # some were made of copies of plain arrays, but may be views of these
-            again = function(*plain_args, **plain_kwargs)
+            repeated = function(*plain_args, **plain_kwargs)
             result = type(result)(
-                y if type(y) is np.ndarray else x for x, y in zip(result, again, strict=True)
+                y if type(y) is np.ndarray else x for x, y in zip(result, repeated, strict=True)
             )
         return _followed(result, buffers, lambda: function(*_arrays(args), **_arrays(kwargs)))
 
@@ -394,21 +394,21 @@ def _followed(result: Operand, buffers: list[Buffer], of_arrays: Function | None
 
     `of_arrays` computes the same of arrays, because a variable has no views of a single element.
     """
-    again = None
+    repeated = None
     if of_arrays is not None and any(
         buffer.size == 1 and not buffer._is_plain for buffer in buffers
     ):
         with np.errstate(all="ignore"):
-            again = of_arrays()
-    return _views(result, again, buffers)
+            repeated = of_arrays()
+    return _views(result, repeated, buffers)
 
 
-def _views(result: Operand, again: Operand, buffers: list[Buffer]) -> Operand:
+def _views(result: Operand, repeated: Operand, buffers: list[Buffer]) -> Operand:
     kind = type(result)
     if kind is list or kind is tuple:
-        others = again if type(again) is kind else [None] * len(result)
+        others = repeated if type(repeated) is kind else [None] * len(result)
         return kind(_views(x, y, buffers) for x, y in zip(result, others, strict=True))
-    for x in (again, result):
+    for x in (repeated, result):
         if type(x) is np.ndarray:
             for buffer in buffers:
                 if x is buffer._array:

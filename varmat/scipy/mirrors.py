@@ -216,7 +216,7 @@ def _class(module: str, name: str, theirs: type, own: Function) -> type:
     """Make a class of SciPy whose constructor calls ours if an argument is a variable, and whose
     objects, made of plain numbers, are evaluated at variables.
     """
-    again = next(AGAIN[base.__name__] for base in theirs.__mro__ if base.__name__ in AGAIN)
+    repeated = next(AGAIN[base.__name__] for base in theirs.__mro__ if base.__name__ in AGAIN)
 
     class Kind(type(theirs)):  # type: ignore[misc]
         def __call__(cls, *args: Operand, **kwargs: Any) -> Any:
@@ -234,7 +234,7 @@ def _class(module: str, name: str, theirs: type, own: Function) -> type:
     def evaluate(self: Any, *args: Operand, **kwargs: Any) -> Operand:
         if not _held(args, kwargs):
             return theirs.__call__(self, *plain(args), **plain(kwargs))
-        return again(self)(*args, **kwargs)
+        return repeated(self)(*args, **kwargs)
 
     members: dict[str, Any] = {
         "__call__": evaluate,

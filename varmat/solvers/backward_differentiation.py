@@ -105,10 +105,10 @@ class BackwardDifferentiation(Multistep):
             self._iterate, ITERATIONS, start, [], [*shared, slopes, inverse, used], ends=True
         )
         fails = ~(converged > 0.0)
-        again = fails & ~(current > 0.0)
-        stale = np.where(again, 2.0, np.where(fails, 1.0, 0.0))
-        current = np.where(again, 1.0, current)
-        return [slopes, inverse, used, stale, current, converged, count, d], again
+        repeated = fails & ~(current > 0.0)
+        stale = np.where(repeated, 2.0, np.where(fails, 1.0, 0.0))
+        current = np.where(repeated, 1.0, current)
+        return [slopes, inverse, used, stale, current, converged, count, d], repeated
 
     def _iterate(self, *operands: Operand) -> tuple[list[Operand], Operand]:
         """Iterate the simplified Newton's method once. The last norm is nan at the first."""

@@ -118,16 +118,16 @@ def _number(text: str) -> int | float:
         return float({"Inf": "inf", "-Inf": "-inf", "NA": "nan"}.get(text, text))
 
 
-def missing(name: str, declared: str, names: Iterable[str]) -> TypeError:
+def missing(name: str, declaration: str, names: Iterable[str]) -> TypeError:
     """Return the error for data that are missing."""
     return TypeError(
-        f"data: {name} is missing, but must be given: {declared}!{nearest(name, names)}"
+        f"data: {name} is missing, but must be given: {declaration}!{nearest(name, names)}"
     )
 
 
-def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> StanValue:
+def value_of(name: str, raw: Any, kind: Type, shape: Shape, declaration: str) -> StanValue:
     """Convert a given value to an array of a type and shape without tuples."""
-    array = _array(name, raw, declared)
+    array = _array(name, raw, declaration)
     requested = dtype_of(kind)
     if requested is complex and array.dtype.kind != "c":
         array = _complex(array, shape)
@@ -136,22 +136,22 @@ def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> St
             array = np.zeros(shape)
         else:
             raise ShapeError(
-                f"data: {name} has shape {array.shape}, but must have shape {shape}: {declared}!"
+                f"data: {name} has shape {array.shape}, but must have shape {shape}: {declaration}!"
             )
     if requested is np.int64 and array.dtype.kind == "f":
         wrong = array[~(array == np.floor(array))]
         if wrong.size:
             raise TypeError(
-                f"data: {name} contains {wrong[0].item()!r}, but must hold integers: {declared}!"
+                f"data: {name} contains {wrong[0].item()!r}, but must hold integers: {declaration}!"
             )
     if requested is not complex and array.dtype.kind == "c":
-        raise TypeError(f"data: {name} is complex, but must be real: {declared}!")
+        raise TypeError(f"data: {name} is complex, but must be real: {declaration}!")
     array = np.array(array, requested, order="C")
     array.flags.writeable = False
     return array.item() if not shape else array
 
 
-def _array(name: str, raw: Any, declared: str) -> np.ndarray:
+def _array(name: str, raw: Any, declaration: str) -> np.ndarray:
     try:
         array = without_missing(raw, f"data: {name}")
         if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers next to floats
@@ -159,9 +159,11 @@ def _array(name: str, raw: Any, declared: str) -> np.ndarray:
     except DataError:
         raise
     except (ValueError, TypeError):
-        raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declared}!") from None
+        raise TypeError(
+            f"data: {name} is {raw!r:.80}, but must be numbers: {declaration}!"
+        ) from None
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declared}!")
+        raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declaration}!")
     return array
 
 
@@ -172,13 +174,13 @@ def _complex(array: np.ndarray, shape: Shape) -> np.ndarray:
     return array
 
 
-def elements_of(name: str, raw: Any, kind: Tuple, declared: str) -> list[Any]:
+def elements_of(name: str, raw: Any, kind: Tuple, declaration: str) -> list[Any]:
     """Return the elements of a given tuple, which may be JSON's object with numbers as keys."""
     count = len(kind.elements)
     if isinstance(raw, Mapping):
         raw = [raw.get(str(i + 1)) for i in range(count)]
     if not isinstance(raw, (tuple, list)) or len(raw) != count:
         raise TypeError(
-            f"data: {name} is {raw!r:.80}, but must be a tuple of {count} values: {declared}!"
+            f"data: {name} is {raw!r:.80}, but must be a tuple of {count} values: {declaration}!"
         )
     return list(raw)

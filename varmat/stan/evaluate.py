@@ -393,7 +393,7 @@ class Translator(Expressions):
     def foreach_loop(self, w: s.ForEach) -> Executed:
         values, kind = self.expression(w.values), w.values.type
         # Read a variable in each iteration, as compiled programs do: the body may assign to it.
-        again = values if isinstance(w.values, s.VariableName) else None
+        repeated = values if isinstance(w.values, s.VariableName) else None
         element = kind.element if isinstance(kind, ArrayType) else types.REAL
         with self.scope():
             place = self.declare(w.name, element)
@@ -405,7 +405,7 @@ class Translator(Expressions):
             # Row by row, as compiled programs do; by Stan's manual it were by columns.
             indices = np.ndindex(np.shape(container)) if kind in MATRICES else range(len(container))
             for i in indices:
-                f[place] = scalar((again(f) if again else container)[i])
+                f[place] = scalar((repeated(f) if repeated else container)[i])
                 yield
 
         run = self.loop(body, passes)
@@ -451,11 +451,12 @@ def _whole(place: int, kind: Type, name: str, keep: Callable[[StanValue], StanVa
     return assign
 
 
-def check_shape(name: str, shape: tuple[int, ...], declared: tuple[int, ...]) -> None:
+def check_shape(name: str, shape: tuple[int, ...], declared_shape: tuple[int, ...]) -> None:
     """Raise unless a value has the shape of the variable to which it is assigned."""
-    if shape != declared:
+    if shape != declared_shape:
         raise ShapeError(
-            f"{name}: the value has shape {shape}, but must have the declared shape {declared}!"
+            f"{name}: the value has shape {shape}, but must have the declared shape "
+            f"{declared_shape}!"
         )
 
 

@@ -100,9 +100,9 @@ def unconstrained_names(tree: s.ProgramTree, layout: Layout) -> list[str]:
     return names
 
 
-def _matrices(name: str, declared: s.SizedType) -> Iterator[str]:
+def _matrices(name: str, declared_type: s.SizedType) -> Iterator[str]:
     """Yield names declared as ``matrix``, without the indices of arrays."""
-    if declared.name == "matrix":
+    if declared_type.name == "matrix":
         yield name
-    for i, x in enumerate(declared.elements if declared.name == "tuple" else (), 1):
+    for i, x in enumerate(declared_type.elements if declared_type.name == "tuple" else (), 1):
         yield from _matrices(f"{name}:{i}", x)

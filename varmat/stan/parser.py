@@ -284,18 +284,18 @@ class _Builder:
     # Declarations
 
     def declaration(
-        self, _: Position, declared: syntax.SizedType, *declarators: Any
+        self, _: Position, declared_type: syntax.SizedType, *declarators: Any
     ) -> list[syntax.Declaration]:
         written = self.text[self.start : declarators[0][1]].strip()
         result = []
         for at, _, name, dimensions, value in declarators:
-            sized = declared
+            sized = declared_type
             if dimensions:
                 sizes, brackets = dimensions
                 today = f"array{brackets} {written} {name}"
                 self.reader.note(at, f"Arrays are declared otherwise today: write `{today}`.")
-                sized = copy.copy(declared)
-                sized.dimensions = [*sizes, *declared.dimensions]
+                sized = copy.copy(declared_type)
+                sized.dimensions = [*sizes, *declared_type.dimensions]
             result.append(syntax.Declaration(at, sized, name, value))
         return result
 

@@ -92,30 +92,30 @@ class Blocks:
     # --- data ---
 
     def _read(self, declaration: s.Declaration, arguments: Mapping[str, Any]) -> None:
-        name, declared = declaration.name, declaration.declared
+        name, declared_type = declaration.name, declaration.declared
         text = self._line(declaration)
         if name not in arguments:
-            empty = self._empty(declared)
+            empty = self._empty(declared_type)
             if empty is None:
                 raise given_data.missing(name, text, arguments)
             arguments = {name: empty}
-        value = self._value(name, arguments[name], declared, text)
+        value = self._value(name, arguments[name], declared_type, text)
         self.data[name] = value
-        self.translator.declare(name, declared.unsized)
+        self.translator.declare(name, declared_type.unsized)
         self._frame.append(value)
         constraints = self._constraints(declaration.declared)
         if constraints is not None:
             constraints(f"data: {name}", self._frame, value)
 
-    def _empty(self, declared: s.SizedType) -> StanValue:
+    def _empty(self, declared_type: s.SizedType) -> StanValue:
         """Return data of size zero, which may be left out; None for others."""
-        if declared.name == "tuple" or not (declared.dimensions or declared.sizes):
+        if declared_type.name == "tuple" or not (declared_type.dimensions or declared_type.sizes):
             return None
-        shape = self._shape(declared)
+        shape = self._shape(declared_type)
         return None if np.prod(shape) else np.zeros(shape)
 
-    def _shape(self, declared: s.SizedType) -> tuple[int, ...]:
-        shape = self.translator.shape(declared)
+    def _shape(self, declared_type: s.SizedType) -> tuple[int, ...]:
+        shape = self.translator.shape(declared_type)
         assert shape is not None
         return shape(self._frame)
 
@@ -123,12 +123,15 @@ class Blocks:
         lines = self.tree.sources.get(node.at.file, [])
         return lines[node.at.line - 1].strip() if node.at.line <= len(lines) else str(node.at)
 
-    def _value(self, name: str, raw: Any, declared: s.SizedType, text: str) -> StanValue:
-        kind = innermost(declared.unsized)
+    def _value(self, name: str, raw: Any, declared_type: s.SizedType, text: str) -> StanValue:
+        kind = innermost(declared_type.unsized)
         if not isinstance(kind, Tuple):
-            return given_data.value_of(name, raw, declared.unsized, self._shape(declared), text)
+            return given_data.value_of(
+                name, raw, declared_type.unsized, self._shape(declared_type), text
+            )
         sizes = [
-            self.translator.expression(dimension)(self._frame) for dimension in declared.dimensions
+            self.translator.expression(dimension)(self._frame)
+            for dimension in declared_type.dimensions
         ]
 
         def nested(raw: Any, sizes: Sequence[int]) -> StanValue:
@@ -141,7 +144,9 @@ class Blocks:
             parts = given_data.elements_of(name, raw, kind, text)
             return tuple(
                 self._value(f"{name}.{i}", part, element, text)
-                for i, (part, element) in enumerate(zip(parts, declared.elements, strict=True), 1)
+                for i, (part, element) in enumerate(
+                    zip(parts, declared_type.elements, strict=True), 1
+                )
             )
 
         return nested(raw, sizes)
@@ -179,14 +184,16 @@ class Blocks:
 
         return run
 
-    def _constraints(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
+    def _constraints(
+        self, declared_type: s.SizedType
+    ) -> Callable[[str, Frame, StanValue], None] | None:
         """Return the function that checks a value against the constraints of its declared type."""
-        if declared.name == "tuple":
-            return self._of_elements(declared)
-        parts = transforms.CONSTRAINTS.get(declared.name)
+        if declared_type.name == "tuple":
+            return self._of_elements(declared_type)
+        parts = transforms.CONSTRAINTS.get(declared_type.name)
         bounds = [
-            (self.translator.expression(x), x is declared.lower)
-            for x in (declared.lower, declared.upper)
+            (self.translator.expression(x), x is declared_type.lower)
+            for x in (declared_type.lower, declared_type.upper)
             if x is not None
         ]
         if parts is None and not bounds:
@@ -200,8 +207,10 @@ class Blocks:
 
         return constraints
 
-    def _of_elements(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
-        parts = [*map(self._constraints, declared.elements)]
+    def _of_elements(
+        self, declared_type: s.SizedType
+    ) -> Callable[[str, Frame, StanValue], None] | None:
+        parts = [*map(self._constraints, declared_type.elements)]
         if not any(parts):
             return None
 
@@ -226,29 +235,29 @@ class Blocks:
             )
             self._frame.append(None)
 
-    def _transforms(self, name: str, declared: s.SizedType) -> Iterator[tuple[str, Transform]]:
-        if declared.name == "tuple":
+    def _transforms(self, name: str, declared_type: s.SizedType) -> Iterator[tuple[str, Transform]]:
+        if declared_type.name == "tuple":
             sizes = [
                 self.translator.expression(dimension)(self._frame)
-                for dimension in declared.dimensions
+                for dimension in declared_type.dimensions
             ]
             for place in transforms.places(tuple(sizes)):
                 label = ".".join([name, *(str(i + 1) for i in place)])
-                for i, element in enumerate(declared.elements, 1):
+                for i, element in enumerate(declared_type.elements, 1):
                     yield from self._transforms(f"{label}:{i}", element)
             return
-        count = len(declared.dimensions)
+        count = len(declared_type.dimensions)
         sizes = [
             self.translator.expression(dimension)(self._frame)
-            for dimension in (*declared.dimensions, *declared.sizes)
+            for dimension in (*declared_type.dimensions, *declared_type.sizes)
         ]
         bounds = {
             key: self._bound(bound)
             for key in ("lower", "upper", "offset", "multiplier")
-            if (bound := getattr(declared, key)) is not None
+            if (bound := getattr(declared_type, key)) is not None
         }
         transform = transforms.transform_of(
-            declared.name, tuple(sizes[:count]), tuple(sizes[count:]), bounds
+            declared_type.name, tuple(sizes[:count]), tuple(sizes[count:]), bounds
         )
         yield name, transform
 
@@ -308,9 +317,9 @@ class Blocks:
         return result
 
 
-def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
+def _assembled(name: str, declared_type: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
     """Assemble the value of a parameter from the elements of its tuples, stored by name."""
-    if declared.name != "tuple":
+    if declared_type.name != "tuple":
         return values[name]
 
     def element(label: str, axes: int) -> StanValue:
@@ -323,10 +332,10 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]
                 parts.append(element(f"{label}.{len(parts) + 1}", axes - 1))
             return parts
         return tuple(
-            _assembled(f"{label}:{i}", x, values) for i, x in enumerate(declared.elements, 1)
+            _assembled(f"{label}:{i}", x, values) for i, x in enumerate(declared_type.elements, 1)
         )
 
-    return element(name, len(declared.dimensions))
+    return element(name, len(declared_type.dimensions))
 
 
 class StanModel(Model):

@@ -41,11 +41,11 @@ def _is_shifted(loop: s.For) -> bool:
     return 2 * indices >= all_uses > 0
 
 
-def _has_jacobian(declared: s.SizedType) -> bool:
+def _has_jacobian(declared_type: s.SizedType) -> bool:
     """Tell whether the transform to a type has a Jacobian that counts."""
-    is_free = declared.name in ("real", "vector", "row_vector", "matrix", "tuple")
-    limits = (declared.lower, declared.upper, declared.multiplier)
-    return not is_free or any(limits) or any(map(_has_jacobian, declared.elements))
+    is_free = declared_type.name in ("real", "vector", "row_vector", "matrix", "tuple")
+    limits = (declared_type.lower, declared_type.upper, declared_type.multiplier)
+    return not is_free or any(limits) or any(map(_has_jacobian, declared_type.elements))
 
 
 class Printer(ExpressionWriter):
@@ -155,10 +155,10 @@ class Printer(ExpressionWriter):
             else:
                 self.line(f"{name} = {f'np.full({shape}, np.nan)' if shape else 'np.nan'}")
 
-    def _shape(self, declared: s.SizedType) -> str:
-        sizes = [*declared.dimensions, *declared.sizes]
-        if innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1:
-            sizes.append(declared.sizes[0])
+    def _shape(self, declared_type: s.SizedType) -> str:
+        sizes = [*declared_type.dimensions, *declared_type.sizes]
+        if innermost(declared_type.unsized) in MATRICES and len(declared_type.sizes) == 1:
+            sizes.append(declared_type.sizes[0])
         texts = [*map(self.text, sizes)]
         return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
@@ -330,8 +330,8 @@ class Printer(ExpressionWriter):
         self.line()
 
     def _known(self) -> list[str]:
-        declared = [d.name for d in self._tree.parameters]
-        return declared + _declared(self._tree.transformed_parameters)
+        names = [d.name for d in self._tree.parameters]
+        return names + _declared(self._tree.transformed_parameters)
 
     def _part(self, title: str, statements: Sequence[s.Statement]) -> None:
         """Write the function of a block."""
@@ -396,25 +396,28 @@ class Printer(ExpressionWriter):
         self._depth = 0
 
     def _parameter(self, d: s.Declaration) -> str:
-        declared = d.declared
-        sizes = [*map(self.text, declared.sizes)]
-        dimensions = [*map(self.text, declared.dimensions)]
-        if declared.name in _PARAMETERS:
-            return f"vm.{_PARAMETERS[declared.name]}({', '.join(sizes + dimensions)})"
-        if declared.name == "row_stochastic_matrix":
+        declared_type = d.declared
+        sizes = [*map(self.text, declared_type.sizes)]
+        dimensions = [*map(self.text, declared_type.dimensions)]
+        if declared_type.name in _PARAMETERS:
+            return f"vm.{_PARAMETERS[declared_type.name]}({', '.join(sizes + dimensions)})"
+        if declared_type.name == "row_stochastic_matrix":
             return f"vm.simplex({', '.join([sizes[1], *dimensions, sizes[0]])})"
-        if declared.name not in ("real", "vector", "row_vector", "matrix"):
-            raise self.refusal(d, f"a parameter of type {declared.name}")
+        if declared_type.name not in ("real", "vector", "row_vector", "matrix"):
+            raise self.refusal(d, f"a parameter of type {declared_type.name}")
         shape = dimensions + sizes
-        lower, upper = map(self._bound, (declared.lower, declared.upper))
+        lower, upper = map(self._bound, (declared_type.lower, declared_type.upper))
         if lower is not None and upper is not None:
             function, ends = "interval", [lower, upper]
         elif lower is not None:
             function, ends = ("positive", []) if lower in ("0", "0.0") else ("lower", [lower])
         elif upper is not None:
             function, ends = "upper", [upper]
-        elif declared.offset is not None or declared.multiplier is not None:
-            pair = self._bound(declared.offset) or "0", self._bound(declared.multiplier) or "1"
+        elif declared_type.offset is not None or declared_type.multiplier is not None:
+            pair = (
+                self._bound(declared_type.offset) or "0",
+                self._bound(declared_type.multiplier) or "1",
+            )
             function, ends = "offset_multiplier", [*pair]
         else:
             function, ends = "real", []

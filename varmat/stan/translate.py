@@ -153,12 +153,12 @@ class Expressions(ABC):
 
     # --- declared types ---
 
-    def shape(self, declared: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
+    def shape(self, declared_type: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
         """Translate the shape of a declared container; return None if it contains tuples."""
-        if declared.name == "tuple":
+        if declared_type.name == "tuple":
             return None
-        parts = [*map(self.expression, (*declared.dimensions, *declared.sizes))]
-        square = innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1
+        parts = [*map(self.expression, (*declared_type.dimensions, *declared_type.sizes))]
+        square = innermost(declared_type.unsized) in MATRICES and len(declared_type.sizes) == 1
 
         def shape(f: Frame) -> tuple[int, ...]:
             sizes = [part(f) for part in parts]
@@ -169,14 +169,14 @@ class Expressions(ABC):
 
         return shape
 
-    def unset(self, declared: s.SizedType) -> StanEvaluated:
+    def unset(self, declared_type: s.SizedType) -> StanEvaluated:
         """Translate the value of a variable before it is assigned."""
-        kind = declared.unsized
-        shape = self.shape(declared)
+        kind = declared_type.unsized
+        shape = self.shape(declared_type)
         if shape is not None:
             return lambda f: unset(kind, shape(f))
-        parts = [*map(self.unset, declared.elements)]
-        sizes = [*map(self.expression, declared.dimensions)]
+        parts = [*map(self.unset, declared_type.elements)]
+        sizes = [*map(self.expression, declared_type.dimensions)]
 
         def nested(f: Frame, counts: Sequence[int]) -> StanValue:
             if counts:

@@ -100,11 +100,11 @@ def conclusive(exact: Plain, estimate: Plain, error: Plain) -> Plain:
 
 def _extrapolate(function: Callable[[float], Plain], size: float) -> tuple[Plain, Plain, float]:
     (d0, _), (d1, _), (d2, magnitude) = (_difference(function, h * size) for h in STEPS)
-    once, again = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
-    twice = (256.0 * again - once) / 255.0
+    once, second = (16.0 * d1 - d0) / 15.0, (16.0 * d2 - d1) / 15.0
+    twice = (256.0 * second - once) / 255.0
     # This overestimates truncation, and does not underestimate rounding, which the last
     # extrapolation hardly changes.
-    error = 0.1 * np.abs(again - once) + NOISE * magnitude / (STEPS[-1] * size)
+    error = 0.1 * np.abs(second - once) + NOISE * magnitude / (STEPS[-1] * size)
     return twice, np.where(np.isfinite(twice) & np.isfinite(error), error, np.inf), magnitude
 
 

@@ -76,7 +76,7 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
     filled = {y.array for y in s.walk(statements) if isinstance(y, s.Fill)}
     # Arrays that are filled before all loops have elements that iterations may read before they
     # assign to them.
-    again = filled - {y.array for y in statements if isinstance(y, s.Fill)}
+    backward = filled - {y.array for y in statements if isinstance(y, s.Fill)}
     once: set[Variable] = {x for x in result if x.is_temporary}
     lasting = set[Variable]()
     for x, accesses in result.items():
@@ -85,7 +85,7 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
             loads = [item for item in accesses if item is not stores[0]]
             if x not in filled:
                 once.add(x)
-            if x not in again and all(map(stores[0].is_before, loads)):
+            if x not in backward and all(map(stores[0].is_before, loads)):
                 lasting.add(x)
     return once, lasting
 

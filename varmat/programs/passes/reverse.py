@@ -353,8 +353,8 @@ class Reverse:
         self._sums.difference_update(sums)
         keep, restore = _copies([*sums, *lost])
         loop = replace(x, lower=lower, upper=upper)
-        again = replace(loop, body=backward, backwards=True)
-        return [*bounds, *keep, replace(loop, body=saved)], [again, *restore]
+        repeated = replace(loop, body=backward, backwards=True)
+        return [*bounds, *keep, replace(loop, body=saved)], [repeated, *restore]
 
     def _at_once(self, x: s.For, cells: Sequence[Cell], counted: bool) -> Pair:
         """Write a loop that runs each iteration forward, and then backward."""
@@ -372,8 +372,8 @@ class Reverse:
         condition = self._silent(x.condition, {}, True, None)
         loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *saved])
         # The condition does not run backwards, but its variables are put back.
-        again = s.For(turn, 1.0, count, backward, True)
-        return [*keep, Compute(count, SAME, (0.0,)), loop], [again, *restore]
+        repeated = s.For(turn, 1.0, count, backward, True)
+        return [*keep, Compute(count, SAME, (0.0,)), loop], [repeated, *restore]
 
     @contextmanager
     def _pass_of(self, body: list[Statement]) -> Iterator[None]:
@@ -405,8 +405,8 @@ class Reverse:
         self._again, self._tape, self._complete = before
         if tape in stacks:
             forward = [Compute(cursor, SAME, (marks[-1],)), *forward, s.Release(tape, marks[-1])]
-        again = [*self._zeros(body), *forward, *backward]
-        needed = needed_variables(again, {*self._adjoints.values()})
+        repeated = [*self._zeros(body), *forward, *backward]
+        needed = needed_variables(repeated, {*self._adjoints.values()})
         lost = {v for v in cells if v not in needed}
         stack, every = s.Stack(), [*(v for v in cells if v in needed), *marks]
         saved = [
@@ -418,7 +418,7 @@ class Reverse:
             *([s.Pop(stack, every)] if every else []),
             *(s.Undo(v, log, mark) for (v, log), mark in zip(logged.items(), marks, strict=False)),
         ]
-        return saved, [*restored, *without(again, lost)], [v for v in cells if v in lost]
+        return saved, [*restored, *without(repeated, lost)], [v for v in cells if v in lost]
 
     def _zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """Yield statements that reset the adjoints of an iteration's own variables."""

@@ -312,9 +312,9 @@ class KindLoop:
 
     def _write_again(self) -> None:
         """Write the step forward again, with everything that is needed of it now."""
-        again = self._forward()
-        self.step.kernel, self.step.operands = again.kernel, again.operands
-        self.step.results = again.results
+        repeated = self._forward()
+        self.step.kernel, self.step.operands = repeated.kernel, repeated.operands
+        self.step.results = repeated.results
         for value in chain.from_iterable(x.values() for x in self.kept):
             value.step = self.step
 

@@ -90,7 +90,7 @@ class Code:
     def emit(self, graph: Graph) -> None:
         """Emit all stages of a graph, where the builder is."""
         self.references += graph.references
-        again = plan(graph)
+        repeated = plan(graph)
         last = max([*(stage for stage, _ in graph.loops), *graph.actions, 0])
         for stage in range(last + 1):
             for action in graph.actions.get(stage, ()):
@@ -98,7 +98,7 @@ class Code:
                 action(self)
             for key in sorted(key for key in graph.loops if key[0] == stage):
                 self._clock += 1
-                Nest(self, key[1], graph.loops[key], again.get(stage, {})).emit()
+                Nest(self, key[1], graph.loops[key], repeated.get(stage, {})).emit()
 
     def finish(self) -> None:
         """Return, and assign scratch memory."""
@@ -313,12 +313,12 @@ class Code:
         def nest(axis: int, offsets: Sequence[ir.Value]) -> None:
             if axis < len(lengths):
 
-                def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+                def iteration(i: ir.Value, _: object) -> Sequence[ir.Value]:
                     pairs = zip(offsets, outer[axis], strict=True)
                     nest(axis + 1, [self.b.add(at, self.b.mul(i, INT(n))) for at, n in pairs])
                     return []
 
-                self.over(lengths[axis], [], turn)
+                self.over(lengths[axis], [], iteration)
                 return
             for j, ((memory, _), at) in enumerate(zip(buffers, offsets, strict=True)):
                 place = self.b.gep(args, [INT(j)], source_etype=POINTER)

@@ -111,11 +111,11 @@ class Traced:
     def loop(self, x: s.For, state: State) -> State:
         jnp, lower, upper = self.jax.numpy, *(self.integer(v, state) for v in (x.lower, x.upper))
 
-        def turn(i: Array, state: State) -> State:
+        def iteration(i: Array, state: State) -> State:
             index = upper - i + lower if x.backwards else i
             return self.block(x.body, {**state, self.number(x.index): jnp.asarray(index, float)})
 
-        result: State = self.jax.lax.fori_loop(lower, upper + 1, turn, state)
+        result: State = self.jax.lax.fori_loop(lower, upper + 1, iteration, state)
         return result
 
     def while_loop(self, x: s.While, state: State) -> State:

@@ -533,7 +533,7 @@ def _many(code: Code) -> None:
     buffers, moves = (_words(b, x, len(code.places) + 1) for x in (pointer, steps))
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
 
-    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+    def iteration(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         here = [
             b.inttoptr(b.add(place, b.mul(i, move)), POINTER)
             for place, move in zip(buffers, moves, strict=True)
@@ -543,7 +543,7 @@ def _many(code: Code) -> None:
             b.store(DOUBLE(math.nan), here[code.first_output])
         return ()
 
-    counted(b, INT(0), count, 1, [], turn)
+    counted(b, INT(0), count, 1, [], iteration)
     _free(b, code, freed)
     b.ret(INT(0))
 
@@ -574,7 +574,7 @@ def _many_in_lanes(code: PointLanes) -> None:
         status = b.call(one, [block, steps, points])
         b.store(b.or_(b.load(failed, typ=INT), status), failed)
 
-    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+    def iteration(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         here = [b.inttoptr(place, POINTER) for place in at(i)]
         status = b.call(code.function, [*here, table, scratch, *moves])
         with b.if_then(b.icmp_unsigned("!=", status, INT(0)), likely=False):
@@ -583,7 +583,7 @@ def _many_in_lanes(code: PointLanes) -> None:
 
     left = b.urem(count, INT(WIDTH))
     vector_count = b.sub(count, left)
-    counted(b, INT(0), vector_count, WIDTH, [], turn)
+    counted(b, INT(0), vector_count, WIDTH, [], iteration)
     with b.if_then(b.icmp_unsigned("!=", left, INT(0))):
         singly(vector_count, left)
     _free(b, code, freed)

@@ -210,13 +210,13 @@ class Emitted(Instructions):
             return
         b, lower, upper = self.b, self.integer(x.lower), self.integer(x.upper)
 
-        def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+        def iteration(i: ir.Value, _: object) -> Sequence[ir.Value]:
             index = b.sub(b.add(lower, upper), i) if x.backwards else i
             b.store(index, self.slot(x.index))
             self.block(x.body)
             return ()
 
-        counted(b, lower, b.add(upper, INT(1)), 1, (), turn)
+        counted(b, lower, b.add(upper, INT(1)), 1, (), iteration)
 
     def while_loop(self, x: s.While) -> None:
         def begin() -> ir.Value:

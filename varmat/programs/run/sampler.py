@@ -103,11 +103,11 @@ def _for_each(
 ) -> None:
     """Emit a loop over indices, which may have no iteration."""
 
-    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+    def iteration(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         body(i)
         return ()
 
-    counted(b, first, last, 1, [], turn)
+    counted(b, first, last, 1, [], iteration)
 
 
 def _at(b: ir.IRBuilder, array: ir.Value, i: ir.Value) -> ir.Value:
@@ -126,12 +126,12 @@ def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
         args = (b.ptrtoint(x, INT) for x in (point, gradient, value))
         b.ret(b.trunc(_called(b, elsewhere, *args), INT32))
 
-    def turn(i: ir.Value) -> None:
+    def iteration(i: ir.Value) -> None:
         place = _at(b, gradient, i)
         x = b.load(place, typ=DOUBLE)
         b.store(b.select(b.fcmp_ordered("==", x, DOUBLE(0.0)), DOUBLE(FLAT), x), place)
 
-    _for_each(b, INT(0), size, turn)
+    _for_each(b, INT(0), size, iteration)
     b.ret(INT32(0))
 
 

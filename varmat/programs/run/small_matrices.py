@@ -76,13 +76,13 @@ def product(
     a, x = Matrix(code, buffers[0], k, left), Matrix(code, buffers[1], n, right)
     out = _contiguous(code, buffers[2], n)
 
-    def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+    def iteration(i: ir.Value, _: object) -> Sequence[ir.Value]:
         zero = code.splat(DOUBLE(0.0), n)
         (total,) = code.over(k, [zero], lambda t, r: [x.added(r[0], a.element(i, t), x.row(t))])
         out.put(i, total)
         return []
 
-    code.over(m, [], turn)
+    code.over(m, [], iteration)
 
 
 def solve(
@@ -96,7 +96,7 @@ def solve(
     def nth(i: ir.Value) -> ir.Value:
         return b.sub(INT(n - 1), i) if transposed else i
 
-    def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+    def iteration(i: ir.Value, _: object) -> Sequence[ir.Value]:
         here = nth(i)
 
         def less(j: ir.Value, others: Sequence[ir.Value]) -> Sequence[ir.Value]:
@@ -108,7 +108,7 @@ def solve(
         out.put(here, b.fdiv(remainder, code.splat(a.element(here, here), columns)))
         return []
 
-    code.over(n, [], turn)
+    code.over(n, [], iteration)
 
 
 def cholesky(code: Code, buffers: Sequence[MemoryPlace], n: int, strides: tuple[int, int]) -> None:

@@ -45,7 +45,7 @@ class Nest:
     """
 
     def __init__(
-        self, code: Code, lengths: Shape, stores: list[Store | RowSum], again: dict[int, Node]
+        self, code: Code, lengths: Shape, stores: list[Store | RowSum], repeated: dict[int, Node]
     ) -> None:
         self.code, self.stores = code, stores
         # Nodes that are computed: the node and what stands for it; and the numbers it takes.
@@ -57,7 +57,7 @@ class Nest:
             if not node.loops:
                 self._numbers[id(node)] = node
             elif id(node) not in pairs:
-                now = again.get(id(node), node)
+                now = repeated.get(id(node), node)
                 pairs[id(node)] = node, now
                 stack += now.args
         order = sorted(pairs.values(), key=lambda pair: pair[0].number)
@@ -123,11 +123,11 @@ class Nest:
             done = self._vectors(result, index, start)
         else:
 
-            def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
+            def iteration(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
                 (here,) = self._computed(k, result, [[*index, i]], code.lane)
                 return self._level(k + 1, here, [*index, i], x)
 
-            done = code.over(self.lengths[k], start, turn)
+            done = code.over(self.lengths[k], start, iteration)
         for s, x in zip(own, done[len(carried) :], strict=True):
             self._store(s, self._of_lanes(s, x), index, code.lane)
         return done[: len(carried)]
@@ -288,7 +288,7 @@ class Nest:
         matrix, at, stride, columns, numbers, begin = node.data
         zero = code.many.constant(0.0)
 
-        def turn(c: ir.Value, mask: ir.Value | None, totals: list[ir.Value]) -> list[ir.Value]:
+        def iteration(c: ir.Value, mask: ir.Value | None, totals: list[ir.Value]) -> list[ir.Value]:
             place = code.address(numbers, b.add(b.mul(c, INT(8)), INT(begin)))
             x = b.load(place, align=8, typ=zero.type)
             x = x if mask is None else b.select(mask, x, zero)
@@ -300,7 +300,7 @@ class Nest:
                 for total, row in zip(totals, rows, strict=True)
             ]
 
-        totals = self._chunks(columns, [zero] * WIDTH, turn)
+        totals = self._chunks(columns, [zero] * WIDTH, iteration)
         return code.lanes(lambda j: code.sum_of_lanes(totals[j]))
 
     def _add_rows(self, store: RowSum, x: ir.Value, i: ir.Value, mask: ir.Value | None) -> None:
@@ -310,7 +310,7 @@ class Nest:
             x = b.select(mask, x, zero)
         weights = [code.splat(b.extract_element(x, INT32(j))) for j in range(WIDTH)]
 
-        def turn(c: ir.Value, new: ir.Value | None, _: object) -> list[ir.Value]:
+        def iteration(c: ir.Value, new: ir.Value | None, _: object) -> list[ir.Value]:
             place = code.address(store.memory, b.mul(c, INT(8)))
             total = before = b.load(place, align=8, typ=zero.type)
             for j, weight in enumerate(weights):
@@ -322,7 +322,7 @@ class Nest:
             b.store(total, place, align=8)
             return []
 
-        self._chunks(store.columns, [], turn)
+        self._chunks(store.columns, [], iteration)
 
     def _read(self, node: Node, index: list[ir.Value], lane: Functions) -> ir.Value:
         code, b = self.code, self.code.b
@@ -393,7 +393,7 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
     """Choose the values of earlier loops that are kept, not computed again: by stage, and by the id
     of the node, the node that loads it.
     """
-    again: dict[int, dict[int, Node]] = {}
+    repeated: dict[int, dict[int, Node]] = {}
     costs: dict[int, int] = {}
     saved: dict[int, Memory] = {}
     for stage in range(max((s for s, _ in graph.loops), default=-1), 0, -1):
@@ -414,10 +414,10 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
                         memory.stage = node.stage + 1
                         graph.loops[node.stage, node.loops].append(Store(memory, node, 0, strides))
                     load = graph.load(saved[id(node)], 0, strides, node.loops)
-                    again.setdefault(stage, {})[id(node)] = load
+                    repeated.setdefault(stage, {})[id(node)] = load
                 else:
                     stack += node.args
-    return again
+    return repeated
 
 
 def _cost(node: Node, costs: dict[int, int]) -> int:

@@ -147,7 +147,7 @@ class Wide(Instructions):
         self.nowhere = code.on_stack(DOUBLE, 1)
         steps = ir.Constant(_INTS, [*range(WIDTH)])
 
-        def turn(k: ir.Value, _: object) -> Sequence[ir.Value]:
+        def iteration(k: ir.Value, _: object) -> Sequence[ir.Value]:
             if loop.backwards:
                 k = b.sub(INT(turns - 1), k)
             # The last vector overlaps with the one before.
@@ -164,7 +164,7 @@ class Wide(Instructions):
             self.block(loop.body)
             return ()
 
-        code.over(turns, [], turn)
+        code.over(turns, [], iteration)
         for x in self.known.passes.sums:
             total = code.sum_of_lanes(b.load(self.slot(x), typ=self.kind))
             outer.set(x, b.fadd(outer.number(x), total))
@@ -500,7 +500,7 @@ class Wide(Instructions):
             most = b.call(largest, [lanes])
             lower = self.common_integer(x.lower) if is_known else self.integer(x.lower)
 
-        def turn(t: ir.Value, _: object) -> Sequence[ir.Value]:
+        def iteration(t: ir.Value, _: object) -> Sequence[ir.Value]:
             if x.backwards:
                 t = b.sub(b.sub(most, INT(1)), t)
             index = b.add(lower, splat(t) if lower.type == _INTS else t)
@@ -513,7 +513,7 @@ class Wide(Instructions):
                 self.block(x.body)
             return ()
 
-        counted(b, INT(0), most, 1, (), turn)
+        counted(b, INT(0), most, 1, (), iteration)
 
     def while_loop(self, x: s.While) -> None:
         b = self.b
