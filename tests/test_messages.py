@@ -111,7 +111,7 @@ def test_texts(call, message):
 
 
 def test_a_pair_is_asked_for():
-    message = r"^cho_solve: c_and_lower is a Var, but must be a pair of a factor and whether"
+    message = r"^cho_solve: c_and_lower is a Var, but must be a pair \(factor, lower\)"
     refuses(TypeError, message, vm.cho_solve, vm.var(1.0), VECTOR)
     factor = scipy.linalg.cho_factor(SQUARE * 2.0)
     close(vm.cho_solve(factor, vm.var(VECTOR)).val, VECTOR / 2.0, 1e-15)

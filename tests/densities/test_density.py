@@ -153,7 +153,7 @@ def test_lists_behind_an_array_without_axes():
 def test_shapes_that_do_not_broadcast():
     for call, error, message in [
         (lambda: normal_lpdf(np.zeros(3), np.zeros(2), 1.0), vm.ShapeError,
-         r"^normal_lpdf: Location parameter has shape \(2,\), but must be of a shape that "),
+         r"^normal_lpdf: Location parameter has shape \(2,\), but must have a shape that "),
         (lambda: normal_lpdf(Y, MU, np.empty(0)), vm.ShapeError,
          r"^normal_lpdf: Scale parameter has shape \(0,\), but .* broadcasts with \(3,\)!$"),
     ]:  # fmt: skip

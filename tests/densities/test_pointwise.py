@@ -123,7 +123,7 @@ def test_refusals_name_the_function():
         (lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])), vm.DomainError,
          "Scale parameter[1] is -1.0, but must be positive!"),
         (lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0), vm.ShapeError,
-         "Location parameter has shape (3,), but must be"),
+         "Location parameter has shape (3,), but must have"),
         (lambda: f(vm.var(1.0), 0.0), TypeError, "missing a required argument: 'sigma'"),
     ]:  # fmt: skip
         with vm.nested() as tape:

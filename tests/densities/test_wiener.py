@@ -301,7 +301,7 @@ def test_refusals(message, f):
 @every_function
 @pytest.mark.parametrize("others", [(), (0.3,), (0.3, 0.1, 0.1)])
 def test_shapes_that_do_not_fit(others, f):
-    message = rf"^{f.name}: .* has shape \(2,\), but must be of a shape that broadcasts"
+    message = rf"^{f.name}: .* has shape \(2,\), but must have a shape that broadcasts"
     refuses(vm.ShapeError, message, f, Y, 1.2, 0.1, B[:2], 0.6, *others)
 
 

@@ -139,7 +139,7 @@ def test_variables_from_outside(functional, outside, use):
         if functional is FUNCTIONALS["recorded"]:
             refusal = (
                 r"^\w+: (the function uses a \w+ of shape .* from outside|to_varmat cannot "
-                r"be written as a program)"
+                r"be recorded)"
             )
             refuses(vm.TapeError, refusal, slope, c)
             return

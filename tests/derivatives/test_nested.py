@@ -640,8 +640,7 @@ def test_in_a_reverse_pass():
         c, x = vm.var(3.0), vm.var(2.0)
 
         def callback():
-            message = r"^grad: the function uses a Var of shape \(\) from outside and is called "
-            r"in the reverse"
+            message = r"^grad: the function uses a Var of shape \(\) from outside and is called"
             refuses(vm.TapeError, message, lambda: vm.grad(lambda z: z * c)(1.0))
             refuses(vm.TapeError, "from outside", vm.jvp, lambda z: z * c, (1.0,), (1.0,))
             x.adj += vm.grad(lambda z: z**3)(2.0)

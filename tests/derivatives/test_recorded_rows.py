@@ -94,8 +94,8 @@ REFUSALS = {
     "argument 2['a'][1] has length 2 along the axis 0, but must have length 3, as argument 1!": (
         (X, {"a": [X, RATES[:2]]}), 0, vm.ShapeError),
     "in_axes is 0.0, but must be an integer, None or a tuple of them!": ((X,), 0.0, TypeError),
-    "in_axes is None, but must have an axis of an argument": ((X,), None, ValueError),
-    "there is no row, but must be one at least": ((X[:0],), 0, vm.ShapeError),
+    "in_axes is None, but must name an axis of an argument": ((X,), None, ValueError),
+    "there are no rows, but there must be at least one": ((X[:0],), 0, vm.ShapeError),
     "argument 1 has dtype <U1, but must be real numbers": ((["a"],), 0, TypeError),
 }  # fmt: skip
 

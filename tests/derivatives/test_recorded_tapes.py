@@ -70,9 +70,7 @@ def test_what_cannot_be_written_is_refused():
 
     # The traceback leads to the line in the user's function.
     for function in (f, callback, lambda x: np.sum(vm.to_matvar(x))):
-        with pytest.raises(
-            vm.TapeError, match=r"recorded: \w+ cannot be written as a program"
-        ) as refusal:
+        with pytest.raises(vm.TapeError, match=r"recorded: \w+ cannot be recorded") as refusal:
             on_numpy(function)(np.ones(2))
         assert function.__code__ in [entry.frame.code.raw for entry in refusal.traceback]
     refuses(TypeError, "recorded: the argument is a float", on_numpy, 1.0)

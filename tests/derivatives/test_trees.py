@@ -212,7 +212,8 @@ def test_refusals_beside_the_scalar(functional):
         refuses(TypeError, message, functional(f, has_aux=True), np.ones(2))
     for f, x, error, message in (
         (lambda z: (z, z), np.ones(2), vm.ShapeError, r"the result has shape \(2,\)"),
-        (lambda z: (z, vm.Dual(z, 1.0)), 2.0, vm.TapeError, "the result is a Dual that was made"),
+        (lambda z: (z, vm.Dual(z, 1.0)), 2.0, vm.TapeError, ("the result is a Dual that the "
+        "function created")),
     ):  # fmt: skip
         refuses(error, f"^{name}: {message}", functional(f, has_aux=True), x)
     message = rf"^recorded: {name}\(along\) has has_aux, but must not"

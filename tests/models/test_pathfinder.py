@@ -93,6 +93,6 @@ def test_a_bad_approximation_says_so():
 
 def test_what_has_no_path():
     flat = vm.Model(lambda x: 1e-9 * x, x=vm.real())
-    refuses(vm.DomainError, r"^pathfinder: no path has led to a normal", flat.pathfinder, seed=1)
+    refuses(vm.DomainError, r"^pathfinder: no path led to a normal", flat.pathfinder, seed=1)
     message = r"^Model.pathfinder: paths is 0, but must be an integer"
     refuses(vm.DomainError, message, flat.pathfinder, paths=0)

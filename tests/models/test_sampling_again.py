@@ -164,7 +164,7 @@ def test_metrics_are_checked(metric, error, text):
 
 
 def test_standardised_coordinates_are_not_stored():
-    message = "there is store_unconstrained with a metric that is known"
+    message = "store_unconstrained cannot be combined with a given metric"
     refuses(TypeError, message, line().sample, metric=[1.0, 1.0], store_unconstrained=True)
 
 

@@ -191,7 +191,7 @@ def test_the_mode(models) -> None:
     assert_array_equal(found.optimized_params_np, [*found.optimized_params_dict.values()])
     moved = model.optimize(data=str(path), seed=1, inits=0, jacobian=True, tol_obj=1e-12)
     assert_allclose(moved.theta, 0.25, rtol=1e-5)
-    message = r"CmdStanModel.optimize: the last point is not a mode"
+    message = r"CmdStanModel.optimize: the optimizer did not converge to a mode"
     refuses(RuntimeError, message, model.optimize, data=DATA, seed=1, iter=1)
     assert not model.optimize(data=DATA, seed=1, iter=1, require_converged=False).converged
 

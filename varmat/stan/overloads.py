@@ -139,8 +139,8 @@ def forward(
         cost = _cost(requested, tuple(arguments))
         if cost is None:
             kinds = ", ".join(str(alternatives[0]) for alternatives in requested)
-            reason = f"`{name}` takes ({kinds}) after `{definition.name}`, not "
-            f"({_kinds(arguments)})."
+            called = f"`{name}` takes ({kinds}) after `{definition.name}`"
+            reason = f"{called}, not ({_kinds(arguments)})."
         else:
             candidates.append((cost, definition))
     best = [one for cost, one in candidates if cost == min(cost for cost, _ in candidates)]

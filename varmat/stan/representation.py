@@ -192,9 +192,8 @@ def _loops(
             if not more and loop in translator.scanned:
                 inside.update(map(id, s.walk(loop.body)))
                 more = f"\n  {WRITTEN_ONCE}"
-            at = error.at.line
-            yield f"line {loop.at.line}: {line}\n  iteration by iteration: {error} (line "
-            f"{at}){more}"
+            reason = f"{error} (line {error.at.line})"
+            yield f"line {loop.at.line}: {line}\n  iteration by iteration: {reason}{more}"
 
 
 class _Uses:

@@ -16,7 +16,7 @@ def recorded(point, *, weighted=False):
         x = vm.var(point)
         results, below = [np.exp(x), np.sum(x * x)], np.heaviside(1.0 - x[0], 0.0)
         ways = [(below, True)]
-        return program_of(tape, [x], results, results, [x], weighted=weighted, ways=ways)
+        return program_of(tape, [x], results, results, [x], weighted=weighted, decisions=ways)
 
 
 def test_values_and_gradients():
