@@ -45,7 +45,7 @@ Threads: TypeAlias = "ThreadPoolExecutor | str | None"
 Axis: TypeAlias = int | tuple[int, ...] | None
 Axes: TypeAlias = int | Sequence[int] | None  # SciPy's, which may also be lists
 Shape: TypeAlias = tuple[int, ...]
-Setting: TypeAlias = Any  # an argument that is no operand: a keyword, or what a value saved
+Setting: TypeAlias = Any  # an argument that is not an operand: a keyword, or what a value saved
 Settings: TypeAlias = dict[str, Setting]
 Thunk: TypeAlias = Callable[[], Any]  # a computation that waits: called only if it is wanted
 Linear: TypeAlias = Callable[[Any], Any]  # a linear map, from the tangent of an operand
@@ -91,7 +91,7 @@ class Shaping(Protocol):
     def __call__(self, *args: Any, **settings: Any) -> VarMat: ...
 
 
-# Whether densities drop terms; or arguments whose terms are kept though they are no variables.
+# Whether densities drop terms; or arguments whose terms are kept although they are not variables.
 Propto = bool | frozenset[str]
 
 if TYPE_CHECKING:

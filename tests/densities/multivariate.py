@@ -1,7 +1,6 @@
 """The multivariate densities, arguments for each, and versions of them that accept any numbers."""
 
 import numpy as np
-import pytest
 
 import varmat as vm
 from varmat.densities import (
@@ -16,24 +15,6 @@ from varmat.densities import (
     wishart,
     wishart_cholesky,
 )
-from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
-from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf
-from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
-from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf, lkj_cov_lpdf
-from varmat.densities.matrix_normal import (
-    matrix_normal_prec_lpdf,
-    multi_gp_cholesky_lpdf,
-    multi_gp_lpdf,
-)
-from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
-from varmat.densities.simplex import (
-    dirichlet_lpdf,
-    dirichlet_multinomial_lpmf,
-    multinomial_logit_lpmf,
-    multinomial_lpmf,
-)
-from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
-from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 
 DENSITIES = {
     name: getattr(module, name)
@@ -71,6 +52,10 @@ def increasing(x):
 
 def spread(x):
     return vm.softmax(x, axis=-1)
+
+
+def correlation(x):
+    return (factor := normalised(x)) @ factor.T
 
 
 def lower(x):
@@ -131,155 +116,135 @@ def multi(name, *points):
     return lambda *args: DENSITIES[name](*args[:-1], positive_definite(args[-1])), (*points, B)
 
 
-def ordered_free(n, eta, x):
-    return ordered_logistic_lpmf(n, eta, increasing(x))
+def free(name, **changes):
+    """Return a density whose named arguments are made from any numbers by functions."""
+    f = DENSITIES[name]
+    assert changes.keys() <= f.arguments.keys()
 
+    def density(*args):
+        return f(*(changes.get(n, lambda x: x)(x) for n, x in zip(f.arguments, args, strict=True)))
 
-def probit_free(n, eta, x):
-    return ordered_probit_lpmf(n, eta, increasing(x))
-
-
-def ordered_glm_free(n, x, beta, c):
-    return ordered_logistic_glm_lpmf(n, x, beta, increasing(c))
-
-
-def trials_free(n, alpha):
-    return dirichlet_multinomial_lpmf(n, np.exp(alpha))
+    return density
 
 
 def dlm_free(y, f, g, v):
-    return gaussian_dlm_obs_lpdf(y, f, g, positive_definite(v), S_2, W, S)
+    return vm.gaussian_dlm_obs_lpdf(y, f, g, positive_definite(v), S_2, W, S)
 
 
 def dlm_of_states(v, w, m0, c0):
     w, c0 = positive_definite(w), positive_definite(c0)
-    return gaussian_dlm_obs_lpdf(SERIES[:1, :2], DESIGN[:, :1], TRANSITION, np.exp(v), w, m0, c0)
-
-
-def matrix_free(y, mu, s, d):
-    return matrix_normal_prec_lpdf(y, mu, positive_definite(s), positive_definite(d))
-
-
-def expect_refusal(f, args, error, message):
-    """Demand the same message for data and for variables, with and without dropped terms, and that
-    nothing is recorded.
-    """
-    discrete = f.name.endswith("lpmf")
-    for make in (lambda x: x, vm.var):
-        with vm.nested() as tape:
-            given = [x if discrete and i == 0 else make(x) for i, x in enumerate(args)]
-            for propto in (False, True):
-                with pytest.raises(error) as caught:
-                    f(*given, propto=propto)
-                assert str(caught.value) == f"{f.name}: {message}"
-            assert not tape
+    return vm.gaussian_dlm_obs_lpdf(SERIES[:1, :2], DESIGN[:, :1], TRANSITION, np.exp(v), w, m0, c0)
 
 
 MANY = rng.normal(size=(8, 3))
+NO_COUNTS, NO_CATEGORIES = np.empty((0, 3), int), np.empty(0, int)
+ONE_COUNT, TWO_COUNTS = np.array([3, 0, 4]), np.array([[3, 0, 4], [0, 0, 0]])
+THREE, FOUR = np.array([1, 4, 2]), np.array([1, 4, 3, 2])
+CHOSEN = np.array([[2, 3, 1], [1, 1, 1]])
+DIRICHLET = free("dirichlet_lpdf", theta=spread, alpha=np.exp)
+MULTINOMIAL, CATEGORICAL = (
+    free(f"{name}_lpmf", theta=spread) for name in ("multinomial", "categorical")
+)
+TRIALS = free("dirichlet_multinomial_lpmf", alpha=np.exp)
+LOGISTIC, PROBIT = (
+    free(f"ordered_{name}_lpmf", cutpoints=increasing) for name in ("logistic", "probit")
+)
+REGRESSION = free("ordered_logistic_glm_lpmf", cutpoints=increasing)
+MATRIX_NORMAL = free("matrix_normal_prec_lpdf", Sigma=positive_definite, D=positive_definite)
+GP = free("multi_gp_lpdf", Sigma=positive_definite, w=np.exp)
+COVARIANCE = free("lkj_cov_lpdf", Sigma=positive_definite, sigma=np.exp)
 # Functions with their arguments. They are defined wherever finite differences step to. Integer
 # arguments are not differentiated.
 FREE = {
     **{name: multi(name, *ARGUMENTS[name][0][:-1]) for name in multi_normal.__all__},
-    **{f"{name}, many": multi(name, MANY,
-        *ARGUMENTS[name][0][1:-1]) for name in multi_normal.__all__},
+    **{
+        f"{name}, many": multi(name, MANY, *ARGUMENTS[name][0][1:-1])
+        for name in multi_normal.__all__
+    },
     "multi_normal_lpdf, one": multi("multi_normal_lpdf", Y[0], MU),
     "multi_normal_lpdf, one y": multi("multi_normal_lpdf", Y[0], Y[::-1]),
     "multi_normal_lpdf, stack": multi("multi_normal_lpdf", Y.reshape(2, 2, 3), Y[:2]),
     "multi_normal_lpdf, scalar mu": multi("multi_normal_lpdf", Y[::-2], 0.5),
-    "multi_normal_lpdf, size one": (lambda y, mu, b: multi_normal.multi_normal_lpdf(y, mu, b * b),
-        (Y[:, :1], MU[:1], B[:1, :1])),
+    "multi_normal_lpdf, size one": (lambda y, mu, b: vm.multi_normal_lpdf(y, mu, b * b),
+                                    (Y[:, :1], MU[:1], B[:1, :1])),
     "multi_normal_cholesky_lpdf, empty": multi("multi_normal_cholesky_lpdf", Y[:0], MU),
     "multi_student_t_lpdf, empty": multi("multi_student_t_lpdf", Y[:0], 4.0, MU),
     "multi_student_t_lpdf, normal": (
         lambda *args: multi("multi_student_t_lpdf")[0](args[0], np.inf, *args[1:]), (Y, MU, B)),
-    "multi_normal_lpdf, no elements": (multi_normal.multi_normal_lpdf,
-        (np.empty(0), np.empty(0), np.empty((0, 0)))),
-    "dirichlet_lpdf": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (MU, B[0])),
-    "dirichlet_lpdf, batch": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (Y, B[0])),
-    "dirichlet_lpdf, one theta": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (MU, B[:2])),
-    "dirichlet_lpdf, size one": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)),
-        (MU[:1], B[0, :1])),
-    "dirichlet_lpdf, empty": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (Y[:0], B[0])),
-    "multinomial_lpmf": (lambda n, x: multinomial_lpmf(n, spread(x)), (np.array([3, 0, 4]), MU)),
-    "multinomial_lpmf, batch": (lambda n, x: multinomial_lpmf(n, spread(x)),
-                                (np.array([[3, 0, 4], [1, 2, 0]]), MU)),
-    "multinomial_lpmf, one n": (lambda n, x: multinomial_lpmf(n, spread(x)),
-                                (np.array([3, 0, 4]), Y)),
-    "multinomial_lpmf, empty": (lambda n, x: multinomial_lpmf(n, spread(x)),
-                                (np.empty((0, 3), int), MU)),
-    "categorical_lpmf": (lambda n, x: categorical_lpmf(n, spread(x)), (2, MU)),
-    "categorical_lpmf, batch": (lambda n, x: categorical_lpmf(n, spread(x)),
-                                (np.array([2, 2, 1]), MU)),
-    "categorical_lpmf, rows": (lambda n, x: categorical_lpmf(n, spread(x)),
-                               (np.array([2, 2, 1, 3]), Y)),
-    "categorical_logit_lpmf": (categorical_logit_lpmf, (2, MU)),
-    "categorical_logit_lpmf, batch": (categorical_logit_lpmf,
-        (np.array([[2, 3, 1], [1, 1, 1]]), MU)),
-    "categorical_logit_lpmf, rows": (categorical_logit_lpmf,
-        (np.array([[2, 2, 1, 3], [1, 2, 3, 3]]), Y)),
-    "categorical_logit_lpmf, one n": (categorical_logit_lpmf, (3, Y)),
-    "categorical_logit_lpmf, empty": (categorical_logit_lpmf, (np.empty(0, int), MU)),
-    "categorical_logit_lpmf, no rows": (categorical_logit_lpmf, (1, Y[:0])),
-    "ordered_logistic_lpmf": (ordered_free, (2, 0.3, MU)),
-    "ordered_logistic_lpmf, batch": (ordered_free, (np.array([1, 4, 2]), MU, B[0])),
-    "ordered_logistic_lpmf, rows": (ordered_free, (np.array([1, 4, 2]), 0.5, B)),
-    "ordered_logistic_lpmf, one n": (ordered_free, (3, MU, B[0])),
-    "ordered_logistic_lpmf, empty": (ordered_free, (np.empty(0, int), 0.5, MU)),
-    "ordered_logistic_lpmf, no cutpoints": (ordered_logistic_lpmf, (np.array([1, 1]), 0.5, MU[:0])),
-    "lkj_corr_cholesky_lpdf": (lambda x, eta: lkj_corr_cholesky_lpdf(normalised(x), eta), (B, 1.7)),
-    "lkj_corr_cholesky_lpdf, size one": (lambda x, eta: lkj_corr_cholesky_lpdf(normalised(x), eta),
-        (B[:1, :1], 1.7)),
-    "lkj_corr_lpdf": (lambda x, eta: lkj_corr_lpdf((y := normalised(x)) @ y.T, eta), (B, 0.8)),
-    "wishart_lpdf": (lambda w, nu, s: wishart_lpdf(positive_definite(w), nu, positive_definite(s)),
+    "multi_normal_lpdf, no elements": (vm.multi_normal_lpdf,
+                                       (np.empty(0), np.empty(0), np.empty((0, 0)))),
+    "dirichlet_lpdf": (DIRICHLET, (MU, B[0])),
+    "dirichlet_lpdf, batch": (DIRICHLET, (Y, B[0])),
+    "dirichlet_lpdf, one theta": (DIRICHLET, (MU, B[:2])),
+    "dirichlet_lpdf, size one": (DIRICHLET, (MU[:1], B[0, :1])),
+    "dirichlet_lpdf, empty": (DIRICHLET, (Y[:0], B[0])),
+    "multinomial_lpmf": (MULTINOMIAL, (ONE_COUNT, MU)),
+    "multinomial_lpmf, batch": (MULTINOMIAL, (np.array([[3, 0, 4], [1, 2, 0]]), MU)),
+    "multinomial_lpmf, one n": (MULTINOMIAL, (ONE_COUNT, Y)),
+    "multinomial_lpmf, empty": (MULTINOMIAL, (NO_COUNTS, MU)),
+    "categorical_lpmf": (CATEGORICAL, (2, MU)),
+    "categorical_lpmf, batch": (CATEGORICAL, (np.array([2, 2, 1]), MU)),
+    "categorical_lpmf, rows": (CATEGORICAL, (np.array([2, 2, 1, 3]), Y)),
+    "categorical_logit_lpmf": (vm.categorical_logit_lpmf, (2, MU)),
+    "categorical_logit_lpmf, batch": (vm.categorical_logit_lpmf, (CHOSEN, MU)),
+    "categorical_logit_lpmf, rows": (vm.categorical_logit_lpmf,
+                                     (np.array([[2, 2, 1, 3], [1, 2, 3, 3]]), Y)),
+    "categorical_logit_lpmf, one n": (vm.categorical_logit_lpmf, (3, Y)),
+    "categorical_logit_lpmf, empty": (vm.categorical_logit_lpmf, (NO_CATEGORIES, MU)),
+    "categorical_logit_lpmf, no rows": (vm.categorical_logit_lpmf, (1, Y[:0])),
+    **{
+        f"{f.name}{what}": (g, args)
+        for f, g in ((vm.ordered_logistic_lpmf, LOGISTIC), (vm.ordered_probit_lpmf, PROBIT))
+        for what, g, args in (
+            ("", g, (2, 0.3, MU)),
+            (", batch", g, (THREE, MU, B[0])),
+            (", rows", g, (THREE, 0.5, B)),
+            (", one n", g, (3, MU, B[0])),
+            (", empty", g, (NO_CATEGORIES, 0.5, MU)),
+            (", no cutpoints", f, (np.array([1, 1]), 0.5, MU[:0])),
+        )
+    },
+    "lkj_corr_cholesky_lpdf": (free("lkj_corr_cholesky_lpdf", L=normalised), (B, 1.7)),
+    "lkj_corr_cholesky_lpdf, size one": (free("lkj_corr_cholesky_lpdf", L=normalised),
+                                         (B[:1, :1], 1.7)),
+    "lkj_corr_lpdf": (free("lkj_corr_lpdf", Sigma=correlation), (B, 0.8)),
+    "wishart_lpdf": (free("wishart_lpdf", W=positive_definite, S=positive_definite),
                      (B, 4.2, C)),
-    "inv_wishart_lpdf": (lambda w, nu,
-        s: inv_wishart_lpdf(positive_definite(w), nu, positive_definite(s)), (B, 4.2, C)),
-    "wishart_lpdf, size one": (lambda w, nu, s: wishart_lpdf(w * w, nu, s * s),
+    "inv_wishart_lpdf": (free("inv_wishart_lpdf", W=positive_definite, S=positive_definite),
+                         (B, 4.2, C)),
+    "wishart_lpdf, size one": (free("wishart_lpdf", W=np.square, S=np.square),
                                (B[:1, :1], 0.7, C[:1, :1])),
-    "wishart_cholesky_lpdf": (lambda y, nu, s: wishart_cholesky_lpdf(lower(y), nu, lower(s)),
-                              (B, 4.2, C)),
-    "inv_wishart_cholesky_lpdf": (
-        lambda y, nu, s: inv_wishart_cholesky_lpdf(lower(y), nu, lower(s)), (B, 4.2, C)),
-    "lkj_cov_lpdf": (lambda y, mu, s, eta: lkj_cov_lpdf(positive_definite(y), mu, np.exp(s), eta),
-                     (B, MU, MU, 1.7)),
-    "lkj_cov_lpdf, scalars": (lambda y, mu, s,
-        eta: lkj_cov_lpdf(positive_definite(y), mu, np.exp(s), eta), (B, 0.3, 0.2, 1.7)),
-    "dirichlet_multinomial_lpmf": (trials_free, (np.array([3, 0, 4]), MU)),
-    "dirichlet_multinomial_lpmf, one n": (trials_free, (np.array([3, 0, 4]), Y)),
-    "dirichlet_multinomial_lpmf, one alpha": (trials_free, (np.array([[3, 0, 4], [0, 0, 0]]), MU)),
-    "dirichlet_multinomial_lpmf, empty": (trials_free, (np.empty((0, 3), int), MU)),
-    "multinomial_logit_lpmf": (multinomial_logit_lpmf, (np.array([3, 0, 4]), MU)),
-    "multinomial_logit_lpmf, one n": (multinomial_logit_lpmf, (np.array([3, 0, 4]), Y)),
-    "multinomial_logit_lpmf, one gamma": (multinomial_logit_lpmf,
-        (np.array([[3, 0, 4], [0, 0, 0]]), MU)),
-    "multinomial_logit_lpmf, empty": (multinomial_logit_lpmf, (np.empty((0, 3), int), MU)),
-    "ordered_probit_lpmf": (probit_free, (2, 0.3, MU)),
-    "ordered_probit_lpmf, batch": (probit_free, (np.array([1, 4, 2]), MU, B[0])),
-    "ordered_probit_lpmf, rows": (probit_free, (np.array([1, 4, 2]), 0.5, B)),
-    "ordered_probit_lpmf, one n": (probit_free, (3, MU, B[0])),
-    "ordered_probit_lpmf, empty": (probit_free, (np.empty(0, int), 0.5, MU)),
-    "ordered_probit_lpmf, no cutpoints": (ordered_probit_lpmf, (np.array([1, 1]), 0.5, MU[:0])),
-    "matrix_normal_prec_lpdf": (matrix_free, (SERIES, SERIES[::-1] / 3, TRANSITION, B)),
-    "matrix_normal_prec_lpdf, scalar mu": (matrix_free, (SERIES, 0.3, TRANSITION, B)),
-    "multi_gp_lpdf": (lambda y, s, w: multi_gp_lpdf(y, positive_definite(s), np.exp(w)),
-                      (SERIES, B, W)),
-    "multi_gp_lpdf, many": (lambda y, s, w: multi_gp_lpdf(y, positive_definite(s), np.exp(w)),
-                            (MANY, B, MANY[:, 0])),
-    "multi_gp_cholesky_lpdf": (lambda y, s, w: multi_gp_cholesky_lpdf(y, lower(s), np.exp(w)),
-                               (SERIES, B, W)),
+    "wishart_cholesky_lpdf": (free("wishart_cholesky_lpdf", L_Y=lower, L_S=lower), (B, 4.2, C)),
+    "inv_wishart_cholesky_lpdf": (free("inv_wishart_cholesky_lpdf", L_Y=lower, L_S=lower),
+                                  (B, 4.2, C)),
+    "lkj_cov_lpdf": (COVARIANCE, (B, MU, MU, 1.7)),
+    "lkj_cov_lpdf, scalars": (COVARIANCE, (B, 0.3, 0.2, 1.7)),
+    "dirichlet_multinomial_lpmf": (TRIALS, (ONE_COUNT, MU)),
+    "dirichlet_multinomial_lpmf, one n": (TRIALS, (ONE_COUNT, Y)),
+    "dirichlet_multinomial_lpmf, one alpha": (TRIALS, (TWO_COUNTS, MU)),
+    "dirichlet_multinomial_lpmf, empty": (TRIALS, (NO_COUNTS, MU)),
+    "multinomial_logit_lpmf": (vm.multinomial_logit_lpmf, (ONE_COUNT, MU)),
+    "multinomial_logit_lpmf, one n": (vm.multinomial_logit_lpmf, (ONE_COUNT, Y)),
+    "multinomial_logit_lpmf, one gamma": (vm.multinomial_logit_lpmf, (TWO_COUNTS, MU)),
+    "multinomial_logit_lpmf, empty": (vm.multinomial_logit_lpmf, (NO_COUNTS, MU)),
+    "matrix_normal_prec_lpdf": (MATRIX_NORMAL, (SERIES, SERIES[::-1] / 3, TRANSITION, B)),
+    "matrix_normal_prec_lpdf, scalar mu": (MATRIX_NORMAL, (SERIES, 0.3, TRANSITION, B)),
+    "multi_gp_lpdf": (GP, (SERIES, B, W)),
+    "multi_gp_lpdf, many": (GP, (MANY, B, MANY[:, 0])),
+    "multi_gp_cholesky_lpdf": (free("multi_gp_cholesky_lpdf", L=lower, w=np.exp), (SERIES, B, W)),
     "gaussian_dlm_obs_lpdf": (dlm_free, (SERIES[:, :2], DESIGN, TRANSITION, S)),
     "gaussian_dlm_obs_lpdf, states": (dlm_of_states, (W[:1], S_2, W, DESIGN)),
     "gaussian_dlm_obs_lpdf, empty": (dlm_free, (SERIES[:, :0], DESIGN, TRANSITION, S)),
-    "categorical_logit_glm_lpmf": (categorical_logit_glm_lpmf,
-        (np.array([1, 4, 3, 4]), Y, CUTS_4, LOADINGS)),
-    "categorical_logit_glm_lpmf, a row": (categorical_logit_glm_lpmf,
-        (np.array([1, 4]), Y[0], CUTS_4, LOADINGS)),
-    "categorical_logit_glm_lpmf, one y": (categorical_logit_glm_lpmf, (2, Y, CUTS_4, LOADINGS)),
-    "categorical_logit_glm_lpmf, empty": (categorical_logit_glm_lpmf,
-        (np.empty(0, int), Y[:0], CUTS_4, LOADINGS)),
-    "ordered_logistic_glm_lpmf": (ordered_glm_free, (np.array([1, 4, 3, 2]), Y, MU, B[0])),
-    "ordered_logistic_glm_lpmf, a row": (ordered_glm_free, (np.array([1, 4]), Y[0], MU, B[0])),
-    "ordered_logistic_glm_lpmf, one y": (ordered_glm_free, (2, Y, MU, B[0])),
-    "ordered_logistic_glm_lpmf, two": (ordered_glm_free, (np.array([1, 2, 2, 2]), Y, MU, B[0, :1])),
-    "ordered_logistic_glm_lpmf, empty": (ordered_glm_free, (np.empty(0, int), Y[:0], MU, B[0])),
+    "categorical_logit_glm_lpmf": (vm.categorical_logit_glm_lpmf,
+                                   (np.array([1, 4, 3, 4]), Y, CUTS_4, LOADINGS)),
+    "categorical_logit_glm_lpmf, a row": (vm.categorical_logit_glm_lpmf,
+                                          (np.array([1, 4]), Y[0], CUTS_4, LOADINGS)),
+    "categorical_logit_glm_lpmf, one y": (vm.categorical_logit_glm_lpmf, (2, Y, CUTS_4, LOADINGS)),
+    "categorical_logit_glm_lpmf, empty": (vm.categorical_logit_glm_lpmf,
+                                          (NO_CATEGORIES, Y[:0], CUTS_4, LOADINGS)),
+    "ordered_logistic_glm_lpmf": (REGRESSION, (FOUR, Y, MU, B[0])),
+    "ordered_logistic_glm_lpmf, a row": (REGRESSION, (np.array([1, 4]), Y[0], MU, B[0])),
+    "ordered_logistic_glm_lpmf, one y": (REGRESSION, (2, Y, MU, B[0])),
+    "ordered_logistic_glm_lpmf, two": (REGRESSION, (np.array([1, 2, 2, 2]), Y, MU, B[0, :1])),
+    "ordered_logistic_glm_lpmf, empty": (REGRESSION, (NO_CATEGORIES, Y[:0], MU, B[0])),
 }  # fmt: skip

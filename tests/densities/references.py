@@ -4,6 +4,7 @@ from functools import wraps
 
 import mpmath
 import numpy as np
+import pytest
 from mpmath import (
     atan2,
     besseli,
@@ -21,6 +22,10 @@ from mpmath import (
     sqrt,
 )
 
+import varmat as vm
+from varmat.densities.cumulative.row import Cumulative, LogCumulative
+from varmat.densities.univariate import Univariate
+
 
 def remembered(function):
     """Keep what a function returns, because rows of both tails ask for the same numbers."""
@@ -34,6 +39,21 @@ def remembered(function):
         return known[key]
 
     return found
+
+
+def log_beta(a, b):
+    """Return the logarithm of the beta function."""
+    return loggamma(a) + loggamma(b) - loggamma(a + b)
+
+
+def log_rising(x, n):
+    """Return the logarithm of ``gamma(x + n) / gamma(x) / n!``."""
+    return loggamma(x + n) - loggamma(x) - loggamma(n + 1)
+
+
+def times(n, log_of):
+    """Return n log(x), which is 0 for no events of probability zero."""
+    return n * log(log_of) if n else 0
 
 
 def log_ncdf(z):
@@ -187,100 +207,55 @@ def log_von_mises(y, mu, kappa):
         return _logs(lower, None) if lower < 0.5 else _logs(None, 1 - lower)
 
 
-# The log densities and log probabilities in terms of mpmath and of the functions above.
+# The log densities in terms of mpmath and of the functions above.
 REFERENCES = {
     "bernoulli_lpmf": lambda n, theta: log(theta if n == 1 else 1 - theta),
     "bernoulli_logit_lpmf": lambda n, alpha: -log1p(exp(-alpha if n == 1 else alpha)),
     "binomial_lpmf": lambda n, N, theta: (
-        log(binomial(N, n))
-        + (n * log(theta) if n else 0)
-        + ((N - n) * log(1 - theta) if n < N else 0)
-    ),
+        log(binomial(N, n)) + times(n, theta) + times(N - n, 1 - theta)),
     "binomial_logit_lpmf": lambda n, N, alpha: (
         log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))),
     "uniform_lpdf": lambda y, alpha, beta: -log(beta - alpha),
     "beta_lpdf": lambda theta, alpha, beta: (
-        loggamma(alpha + beta)
-        - loggamma(alpha)
-        - loggamma(beta)
-        + (alpha - 1) * log(theta)
-        + (beta - 1) * log(1 - theta)
-    ),
+        (alpha - 1) * log(theta) + (beta - 1) * log(1 - theta) - log_beta(alpha, beta)),
     "beta_proportion_lpdf": lambda theta, mu, kappa: (
-        loggamma(kappa)
-        - loggamma(mu * kappa)
-        - loggamma(kappa - mu * kappa)
-        + (mu * kappa - 1) * log(theta)
-        + (kappa - mu * kappa - 1) * log(1 - theta)
-    ),
-    "poisson_lpmf": lambda n, rate: (n * log(rate) if n else 0) - rate - loggamma(n + 1),
+        REFERENCES["beta_lpdf"](theta, mu * kappa, kappa - mu * kappa)),
+    "poisson_lpmf": lambda n, rate: times(n, rate) - rate - loggamma(n + 1),
     "poisson_log_lpmf": lambda n, alpha: (n * alpha if n else 0) - exp(alpha) - loggamma(n + 1),
     "neg_binomial_2_lpmf": lambda n, mu, phi: (
-        loggamma(n + phi)
-        - loggamma(phi)
-        - loggamma(n + 1)
-        + n * log(mu / (mu + phi))
-        - phi * log1p(mu / phi)
-    ),
+        log_rising(phi, n) + n * log(mu / (mu + phi)) - phi * log1p(mu / phi)),
     "neg_binomial_2_log_lpmf": lambda n, eta, phi: (
-        loggamma(n + phi)
-        - loggamma(phi)
-        - loggamma(n + 1)
-        - n * log1p(phi * exp(-eta))
-        - phi * log1p(exp(eta) / phi)
-    ),
+        log_rising(phi, n) - n * log1p(phi * exp(-eta)) - phi * log1p(exp(eta) / phi)),
     "neg_binomial_lpmf": lambda n, alpha, beta: (
-        loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * log1p(
-            1 / beta)),
+        log_rising(alpha, n) - n * log1p(beta) - alpha * log1p(1 / beta)),
     "student_t_lpdf": lambda y, nu, mu, sigma: (
-        loggamma((nu + 1) / 2)
-        - loggamma(nu / 2)
-        - log(nu * pi) / 2
-        - log(sigma)
-        - (nu + 1) / 2 * log1p(((y - mu) / sigma) ** 2 / nu)
-    ),
+        -log_beta(nu / 2, mpf(1) / 2) - log(nu) / 2 - log(sigma)
+        - (nu + 1) / 2 * log1p(((y - mu) / sigma) ** 2 / nu)),
     "cauchy_lpdf": lambda y, mu, sigma: -log(pi * sigma) - log1p(((y - mu) / sigma) ** 2),
     "double_exponential_lpdf": lambda y, mu, sigma: -log(2 * sigma) - fabs(y - mu) / sigma,
     "logistic_lpdf": lambda y, mu, sigma: (
         -log(sigma) - (y - mu) / sigma - 2 * log1p(exp(-(y - mu) / sigma))),
     "normal_lpdf": lambda y, mu, sigma: (
-        -(((y - mu) / sigma) ** 2) / 2 - log(sigma) - log(2 * pi) / 2),
+        -(((y - mu) / sigma) ** 2) / 2 - log(2 * pi * sigma**2) / 2),
     "std_normal_lpdf": lambda y: -(y**2) / 2 - log(2 * pi) / 2,
     "normal_sufficient_lpdf": lambda y_bar, s_squared, n_obs, mu, sigma: (
-        -(s_squared + n_obs * (y_bar - mu) ** 2) / (2 * sigma**2) - n_obs * (
-            log(sigma) + log(2 * pi) / 2)),
+        -(s_squared + n_obs * (y_bar - mu) ** 2) / (2 * sigma**2)
+        - n_obs * log(2 * pi * sigma**2) / 2),
     "lognormal_lpdf": lambda y, mu, sigma: (
-        -log(y * sigma) - ((log(y) - mu) / sigma) ** 2 / 2 - log(2 * pi) / 2),
+        REFERENCES["normal_lpdf"](log(y), mu, sigma) - log(y)),
     "gamma_lpdf": lambda y, alpha, beta: (
         alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y),
     "inv_gamma_lpdf": lambda y, alpha, beta: (
         alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y),
     "exponential_lpdf": lambda y, beta: log(beta) - beta * y,
-    "chi_square_lpdf": lambda y, nu: (
-        -nu / 2 * log(2) - loggamma(nu / 2) + (nu / 2 - 1) * log(y) - y / 2),
+    "chi_square_lpdf": lambda y, nu: REFERENCES["gamma_lpdf"](y, nu / 2, mpf(1) / 2),
     "weibull_lpdf": lambda y, alpha, sigma: (
         log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma) ** alpha),
     "rayleigh_lpdf": lambda y, sigma: log(y) - 2 * log(sigma) - (y / sigma) ** 2 / 2,
     "beta_binomial_lpmf": lambda n, N, alpha, beta: (
-        log(binomial(N, n))
-        + loggamma(n + alpha)
-        + loggamma(N - n + beta)
-        - loggamma(N + alpha + beta)
-        - loggamma(alpha)
-        - loggamma(beta)
-        + loggamma(alpha + beta)
-    ),
+        log(binomial(N, n)) + log_beta(n + alpha, N - n + beta) - log_beta(alpha, beta)),
     "beta_neg_binomial_lpmf": lambda n, r, alpha, beta: (
-        loggamma(n + r)
-        - loggamma(r)
-        - loggamma(n + 1)
-        + loggamma(alpha + r)
-        + loggamma(beta + n)
-        - loggamma(alpha + r + beta + n)
-        - loggamma(alpha)
-        - loggamma(beta)
-        + loggamma(alpha + beta)
-    ),
+        log_rising(r, n) + log_beta(alpha + r, beta + n) - log_beta(alpha, beta)),
     "yule_simon_lpmf": lambda n, alpha: log(alpha) + log(mpmath.beta(n, alpha + 1)),
     "von_mises_lpdf": lambda y, mu, kappa: kappa * cos(y - mu) - log(2 * pi * besseli(0, kappa)),
     "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
@@ -289,10 +264,8 @@ REFERENCES = {
     "inv_gaussian_lpdf": lambda y, mu, lam: (
         log(lam / (2 * pi * y**3)) / 2 - lam * (y - mu) ** 2 / (2 * mu**2 * y)),
     "generalized_extreme_value_lpdf": lambda y, mu, sigma, xi: (
-        -log(sigma)
-        - (1 + xi) * power_logarithm((y - mu) / sigma, xi)
-        - exp(-power_logarithm((y - mu) / sigma, xi))
-    ),
+        -log(sigma) - (1 + xi) * power_logarithm((y - mu) / sigma, xi)
+        - exp(-power_logarithm((y - mu) / sigma, xi))),
     "generalized_pareto_lpdf": lambda y, mu, sigma, xi: (
         -log(sigma) - (1 + xi) * power_logarithm((y - mu) / sigma, xi)),
     "geometric_lpmf": lambda n, theta: log(theta) + (n * log1p(-theta) if n else 0),
@@ -304,145 +277,125 @@ REFERENCES = {
         log(alpha) - log(scale) - (alpha + 1) * log1p((y - mu) / scale)),
     "loglogistic_lpdf": lambda y, alpha, beta: (
         log(beta / alpha) + (beta - 1) * log(y / alpha) - 2 * log1p((y / alpha) ** beta)),
-    "inv_chi_square_lpdf": lambda y, nu: (
-        -nu / 2 * log(2) - loggamma(nu / 2) - (nu / 2 + 1) * log(y) - 1 / (2 * y)),
+    "inv_chi_square_lpdf": lambda y, nu: REFERENCES["inv_gamma_lpdf"](y, nu / 2, mpf(1) / 2),
     "scaled_inv_chi_square_lpdf": lambda y, nu, s: (
-        nu / 2 * log(nu / 2)
-        - loggamma(nu / 2)
-        + nu * log(s)
-        - (nu / 2 + 1) * log(y)
-        - nu * s**2 / (2 * y)
-    ),
+        REFERENCES["inv_gamma_lpdf"](y, nu / 2, nu * s**2 / 2)),
     "skew_normal_lpdf": lambda y, xi, omega, alpha: (
-        -log(omega)
-        - ((y - xi) / omega) ** 2 / 2
-        + log(erfc(-alpha * (y - xi) / omega / sqrt(2)))
-        - log(2 * pi) / 2
-    ),
+        REFERENCES["normal_lpdf"](y, xi, omega) + log(erfc(-alpha * (y - xi) / omega / sqrt(2)))),
     "skew_double_exponential_lpdf": lambda y, mu, sigma, tau: (
         log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / sigma),
     "exp_mod_normal_lpdf": lambda y, mu, sigma, rate: (
-        log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y) + log(
-            erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))),
-    "uniform_lcdf": lambda y, alpha, beta: log1p(-(beta - y) / (beta - alpha)),
-    "uniform_lccdf": lambda y, alpha, beta: log1p(-(y - alpha) / (beta - alpha)),
-    "von_mises_lcdf": lambda y, mu, kappa: log_von_mises(y, mu, kappa)[0],
-    "von_mises_lccdf": lambda y, mu, kappa: log_von_mises(y, mu, kappa)[1],
-    "bernoulli_lcdf": lambda n, theta: log1p(-theta),
-    "bernoulli_lccdf": lambda n, theta: log(theta),
-    "discrete_range_lcdf": lambda y, lower, upper: log(
-        (floor(y) - lower + 1) / (upper - lower + 1)),
-    "discrete_range_lccdf": lambda y, lower, upper: log((upper - floor(y)) / (upper - lower + 1)),
-    "yule_simon_lcdf": lambda n, alpha: log1m_exp(log(n) + log(mpmath.beta(n, alpha + 1))),
-    "yule_simon_lccdf": lambda n, alpha: log(n) + log(mpmath.beta(n, alpha + 1)),
-    "gumbel_lcdf": lambda y, mu, beta: -exp(-(y - mu) / beta),
-    "gumbel_lccdf": lambda y, mu, beta: log1m_exp(-exp(-(y - mu) / beta)),
-    "inv_gaussian_lcdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[0],
-    "inv_gaussian_lccdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[1],
-    "generalized_extreme_value_lcdf": lambda y, mu, sigma, xi: (
-        -exp(-power_logarithm((y - mu) / sigma, xi))),
-    "generalized_extreme_value_lccdf": lambda y, mu, sigma, xi: (
-        log1m_exp(-exp(-power_logarithm((y - mu) / sigma, xi)))),
-    "generalized_pareto_lcdf": lambda y, mu, sigma, xi: (
-        log1m_exp(-power_logarithm((y - mu) / sigma, xi))),
-    "generalized_pareto_lccdf": lambda y, mu, sigma, xi: -power_logarithm((y - mu) / sigma, xi),
-    "geometric_lcdf": lambda n, theta: log1m_exp((floor(n) + 1) * log1p(-theta)),
-    "geometric_lccdf": lambda n, theta: (floor(n) + 1) * log1p(-theta),
-    "frechet_lcdf": lambda y, alpha, sigma: -((y / sigma) ** (-alpha)),
-    "frechet_lccdf": lambda y, alpha, sigma: log1m_exp(-((y / sigma) ** (-alpha))),
-    "pareto_lcdf": lambda y, y_min, alpha: log1m_exp(-alpha * log(y / y_min)),
-    "pareto_lccdf": lambda y, y_min, alpha: -alpha * log(y / y_min),
-    "pareto_type_2_lcdf": lambda y, mu, scale, alpha: log1m_exp(-alpha * log1p((y - mu) / scale)),
-    "pareto_type_2_lccdf": lambda y, mu, scale, alpha: -alpha * log1p((y - mu) / scale),
-    "loglogistic_lcdf": lambda y, alpha, beta: -log1p((alpha / y) ** beta),
-    "loglogistic_lccdf": lambda y, alpha, beta: -log1p((y / alpha) ** beta),
-    "beta_lcdf": lambda theta, alpha, beta: log_betainc(alpha, beta, theta),
-    "beta_lccdf": lambda theta, alpha, beta: log_betaincc(alpha, beta, theta),
-    "beta_proportion_lcdf": lambda theta, mu, kappa: log_betainc(mu * kappa, (1 - mu) * kappa,
-        theta),
-    "beta_proportion_lccdf": lambda theta, mu, kappa: log_betaincc(mu * kappa, (1 - mu) * kappa,
-        theta),
-    "binomial_lcdf": lambda n, N, theta: log_betaincc(floor(n) + 1, N - floor(n), theta),
-    "binomial_lccdf": lambda n, N, theta: log_betainc(floor(n) + 1, N - floor(n), theta),
-    "neg_binomial_lcdf": lambda n, alpha, beta: log_betainc(alpha, floor(n) + 1, beta / (1 + beta),
-        1 / (1 + beta)),
-    "neg_binomial_lccdf": lambda n, alpha, beta: log_betaincc(alpha, floor(n) + 1,
-        beta / (1 + beta), 1 / (1 + beta)),
-    "neg_binomial_2_lcdf": lambda n, mu, phi: log_betainc(phi, floor(n) + 1, phi / (mu + phi),
-        mu / (mu + phi)),
-    "neg_binomial_2_lccdf": lambda n, mu, phi: log_betaincc(phi, floor(n) + 1, phi / (mu + phi),
-        mu / (mu + phi)),
-    "student_t_lcdf": lambda y, nu, mu, sigma: (
-        log_t_tail(nu, abs(y - mu) / sigma)
-        if y < mu
-        else log1p(-exp(log_t_tail(nu, abs(y - mu) / sigma)))
-    ),
-    "student_t_lccdf": lambda y, nu, mu, sigma: (
-        log_t_tail(nu, abs(y - mu) / sigma)
-        if y > mu
-        else log1p(-exp(log_t_tail(nu, abs(y - mu) / sigma)))
-    ),
-    "gamma_lcdf": lambda y, alpha, beta: log_gammainc(alpha, beta * y),
-    "gamma_lccdf": lambda y, alpha, beta: log_gammaincc(alpha, beta * y),
-    "chi_square_lcdf": lambda y, nu: log_gammainc(nu / 2, y / 2),
-    "chi_square_lccdf": lambda y, nu: log_gammaincc(nu / 2, y / 2),
-    "inv_gamma_lcdf": lambda y, alpha, beta: log_gammaincc(alpha, beta / y),
-    "inv_gamma_lccdf": lambda y, alpha, beta: log_gammainc(alpha, beta / y),
-    "inv_chi_square_lcdf": lambda y, nu: log_gammaincc(nu / 2, 1 / (2 * y)),
-    "inv_chi_square_lccdf": lambda y, nu: log_gammainc(nu / 2, 1 / (2 * y)),
-    "scaled_inv_chi_square_lcdf": lambda y, nu, s: log_gammaincc(nu / 2, nu * s**2 / (2 * y)),
-    "scaled_inv_chi_square_lccdf": lambda y, nu, s: log_gammainc(nu / 2, nu * s**2 / (2 * y)),
-    "poisson_lcdf": lambda n, rate: log_gammaincc(floor(n) + 1, rate),
-    "poisson_lccdf": lambda n, rate: log_gammainc(floor(n) + 1, rate),
-    "normal_lcdf": lambda y, mu, sigma: log_ncdf((y - mu) / sigma),
-    "normal_lccdf": lambda y, mu, sigma: log_ncdf((mu - y) / sigma),
-    "std_normal_lcdf": lambda y: log_ncdf(y),
-    "std_normal_lccdf": lambda y: log_ncdf(-y),
-    "lognormal_lcdf": lambda y, mu, sigma: log_ncdf((log(y) - mu) / sigma),
-    "lognormal_lccdf": lambda y, mu, sigma: log_ncdf((mu - log(y)) / sigma),
-    "logistic_lcdf": lambda y, mu, sigma: -log1p(exp(-(y - mu) / sigma)),
-    "logistic_lccdf": lambda y, mu, sigma: -log1p(exp((y - mu) / sigma)),
-    "double_exponential_lcdf": lambda y, mu, sigma: (
-        log(1 / mpf(2)) - (mu - y) / sigma if y < mu else log1p(-exp((mu - y) / sigma) / 2)),
-    "double_exponential_lccdf": lambda y, mu, sigma: (
-        log(1 / mpf(2)) - (y - mu) / sigma if y > mu else log1p(-exp((y - mu) / sigma) / 2)),
-    "cauchy_lcdf": lambda y, mu, sigma: (
-        log(atan2(1, (mu - y) / sigma) / pi) if y < mu else log1p(-atan2(1, (y - mu) / sigma) / pi)
-    ),
-    "cauchy_lccdf": lambda y, mu, sigma: (
-        log(atan2(1, (y - mu) / sigma) / pi) if y > mu else log1p(-atan2(1, (mu - y) / sigma) / pi)
-    ),
-    "exponential_lcdf": lambda y, beta: log1m_exp(-beta * y),
-    "exponential_lccdf": lambda y, beta: -beta * y,
-    "weibull_lcdf": lambda y, alpha, sigma: log1m_exp(-((y / sigma) ** alpha)),
-    "weibull_lccdf": lambda y, alpha, sigma: -((y / sigma) ** alpha),
-    "rayleigh_lcdf": lambda y, sigma: log1m_exp(-((y / sigma) ** 2) / 2),
-    "rayleigh_lccdf": lambda y, sigma: -((y / sigma) ** 2) / 2,
-    "skew_double_exponential_lcdf": lambda y, mu, sigma, tau: (
-        log(tau) + 2 * (1 - tau) * (y - mu) / sigma
-        if y < mu
-        else log1p(-(1 - tau) * exp(-2 * tau * (y - mu) / sigma))
-    ),
-    "skew_double_exponential_lccdf": lambda y, mu, sigma, tau: (
-        log1p(-tau * exp(2 * (1 - tau) * (y - mu) / sigma))
-        if y < mu
-        else log1p(-tau) - 2 * tau * (y - mu) / sigma
-    ),
-    "exp_mod_normal_lcdf": lambda y, mu, sigma, rate: log_exp_mod_normal(
-        (y - mu) / sigma, rate * sigma
-    )[0],
-    "exp_mod_normal_lccdf": lambda y, mu, sigma, rate: log_exp_mod_normal(
-        (y - mu) / sigma, rate * sigma
-    )[1],
-    "skew_normal_lcdf": lambda y, xi, omega, alpha: log_skew_normal((y - xi) / omega, alpha),
-    "skew_normal_lccdf": lambda y, xi, omega, alpha: log_skew_normal((xi - y) / omega, -alpha),
+        log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y)
+        + log(erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))),
 }  # fmt: skip
 
 
+def lower(t):
+    """Return both logarithms of probabilities, given that of the lower one."""
+    return t, log1m_exp(t)
+
+
+def upper(t):
+    """Return both logarithms of probabilities, given that of the upper one."""
+    return log1m_exp(t), t
+
+
+def both(log_probability, z):
+    """Return the logarithms of the probabilities below and above z of a symmetric distribution."""
+    return log_probability(z), log_probability(-z)
+
+
+def nearer(log_tail, z):
+    """Return both logarithms, given that of a tail of a symmetric distribution, beyond abs(z)."""
+    tail = log_tail(abs(z))
+    return lower(tail) if z < 0 else upper(tail)
+
+
+def gamma_tails(a, x):
+    return log_gammainc(a, x), log_gammaincc(a, x)
+
+
+def beta_tails(a, b, x, y=None):
+    return log_betainc(a, b, x, y), log_betaincc(a, b, x, y)
+
+
+def skew_double_exponential(z, tau):
+    if z < 0:
+        return lower(log(tau) + 2 * (1 - tau) * z)
+    return upper(log1p(-tau) - 2 * tau * z)
+
+
+# The logarithms of the probabilities of observations up to the first argument, and beyond it.
+BOTH_TAILS = {
+    "uniform": lambda y, alpha, beta: (
+        log1p(-(beta - y) / (beta - alpha)), log1p(-(y - alpha) / (beta - alpha))),
+    "von_mises": log_von_mises,
+    "bernoulli": lambda n, theta: (log1p(-theta), log(theta)),
+    "discrete_range": lambda y, least, most: (
+        log((floor(y) - least + 1) / (most - least + 1)),
+        log((most - floor(y)) / (most - least + 1))),
+    "yule_simon": lambda n, alpha: upper(log(n) + log(mpmath.beta(n, alpha + 1))),
+    "gumbel": lambda y, mu, beta: lower(-exp(-(y - mu) / beta)),
+    "inv_gaussian": log_inv_gaussian,
+    "generalized_extreme_value": lambda y, mu, sigma, xi: (
+        lower(-exp(-power_logarithm((y - mu) / sigma, xi)))),
+    "generalized_pareto": lambda y, mu, sigma, xi: upper(-power_logarithm((y - mu) / sigma, xi)),
+    "geometric": lambda n, theta: upper((floor(n) + 1) * log1p(-theta)),
+    "frechet": lambda y, alpha, sigma: lower(-((y / sigma) ** (-alpha))),
+    "pareto": lambda y, y_min, alpha: upper(-alpha * log(y / y_min)),
+    "pareto_type_2": lambda y, mu, scale, alpha: upper(-alpha * log1p((y - mu) / scale)),
+    "loglogistic": lambda y, alpha, beta: (
+        -log1p((alpha / y) ** beta), -log1p((y / alpha) ** beta)),
+    "beta": lambda theta, alpha, beta: beta_tails(alpha, beta, theta),
+    "beta_proportion": lambda theta, mu, kappa: beta_tails(mu * kappa, (1 - mu) * kappa, theta),
+    "binomial": lambda n, N, theta: beta_tails(floor(n) + 1, N - floor(n), theta)[::-1],
+    "neg_binomial": lambda n, alpha, beta: (
+        beta_tails(alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta))),
+    "neg_binomial_2": lambda n, mu, phi: (
+        beta_tails(phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi))),
+    "student_t": lambda y, nu, mu, sigma: nearer(lambda z: log_t_tail(nu, z), (y - mu) / sigma),
+    "gamma": lambda y, alpha, beta: gamma_tails(alpha, beta * y),
+    "chi_square": lambda y, nu: gamma_tails(nu / 2, y / 2),
+    "inv_gamma": lambda y, alpha, beta: gamma_tails(alpha, beta / y)[::-1],
+    "inv_chi_square": lambda y, nu: gamma_tails(nu / 2, 1 / (2 * y))[::-1],
+    "scaled_inv_chi_square": lambda y, nu, s: gamma_tails(nu / 2, nu * s**2 / (2 * y))[::-1],
+    "poisson": lambda n, rate: gamma_tails(floor(n) + 1, rate)[::-1],
+    "normal": lambda y, mu, sigma: both(log_ncdf, (y - mu) / sigma),
+    "std_normal": lambda y: both(log_ncdf, y),
+    "lognormal": lambda y, mu, sigma: both(log_ncdf, (log(y) - mu) / sigma),
+    "logistic": lambda y, mu, sigma: both(lambda z: -log1p(exp(-z)), (y - mu) / sigma),
+    "double_exponential": lambda y, mu, sigma: nearer(lambda z: -log(2) - z, (y - mu) / sigma),
+    "cauchy": lambda y, mu, sigma: nearer(lambda z: log(atan2(1, z) / pi), (y - mu) / sigma),
+    "exponential": lambda y, beta: upper(-beta * y),
+    "weibull": lambda y, alpha, sigma: upper(-((y / sigma) ** alpha)),
+    "rayleigh": lambda y, sigma: upper(-((y / sigma) ** 2) / 2),
+    "skew_double_exponential": lambda y, mu, sigma, tau: (
+        skew_double_exponential((y - mu) / sigma, tau)),
+    "exp_mod_normal": lambda y, mu, sigma, rate: log_exp_mod_normal((y - mu) / sigma, rate * sigma),
+    "skew_normal": lambda y, xi, omega, alpha: (
+        log_skew_normal((y - xi) / omega, alpha), log_skew_normal((xi - y) / omega, -alpha)),
+}  # fmt: skip
+
+
+# Every density and mass of one variable, those with distribution functions, and the logarithms of
+# all probabilities.
+ROWS = [row for name in vm.__all__ if type(row := getattr(vm, name)) is Univariate]
+WITH_TAILS = [row for row in ROWS if isinstance(row.cdf, Cumulative)]
+TAILS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), LogCumulative)]
+
+
+def every(rows):
+    """Run a test for each row of a table."""
+    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
+
+
 def exact(row):
-    """The formula of a row in mpmath's arithmetic."""
-    name = row.name.removesuffix("_cdf") + "_lcdf" if row.name.endswith("_cdf") else row.name
-    return REFERENCES[name]
+    """The formula of a row in mpmath's arithmetic; that of its logarithm for a probability."""
+    if row.name in REFERENCES:
+        return REFERENCES[row.name]
+    family, _, kind = row.name.rpartition("_")
+    tails = BOTH_TAILS[family]
+    return lambda *args: tails(*args)[kind == "lccdf"]
 
 
 def continuous(row):

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from comparing import close, equal, refuses
-from densities.multivariate import CUTS, CUTS_2, ETA, MU, P, Y, expect_refusal
+from densities.multivariate import CUTS, CUTS_2, ETA, MU, P, Y
 from functions.matrices import worst_error
 
 import varmat as vm
@@ -117,16 +117,6 @@ def test_against_50_digits(name):
     assert worst_error(f, exact, args) < 2e-15
 
 
-def test_counts_are_categories_added_up():
-    counts = np.bincount(N - 1, minlength=3)
-    expected = vm.value_and_grad(lambda theta: multinomial_lpmf(counts, theta, propto=True))(P)
-    value, gradient = vm.value_and_grad(lambda theta: categorical_lpmf(N, theta))(P)
-    close(value, expected[0], 1e-15)
-    close(gradient, expected[1], 1e-15)
-    close(categorical_logit_lpmf(N, np.log(P) + 7.0), value, 1e-14)
-    close(categorical_lpmf(N, vm.softmax(MU)), categorical_logit_lpmf(N, MU), 1e-14)
-
-
 LIMITS = [
     # A count of zero and a probability of zero leave no term, although 0 * log(0) is nan.
     (lambda theta: multinomial_lpmf([0, 1, 1], theta, propto=True), np.array([0.0, 0.5, 0.5]),
@@ -160,64 +150,6 @@ def test_many_observations_of_one_category():
     counts = np.bincount(n - 1)
     close(value, math.fsum(counts * np.log(P)), 1e-14)
     close(gradient, counts / P, 1e-15)
-
-
-REFUSALS = [
-    (dirichlet_lpdf, (P, np.array([1.0, 0.0, 1.0])), vm.DomainError,
-     "prior sample sizes[1] is 0.0, but must be positive!"),
-    (dirichlet_lpdf, (P, ALPHA[:2]), vm.ShapeError,
-     "probabilities has shape (3,), but must match prior sample sizes, of shape (2,)!"),
-    (dirichlet_lpdf, (P, 1.0), vm.ShapeError,
-     "probabilities has shape (3,), but must match prior sample sizes, of shape ()!"),
-    (dirichlet_lpdf, (THETAS, np.ones((3, 3))), vm.ShapeError,
-     "probabilities has shape (2, 3), but must match prior sample sizes, of shape (3, 3)!"),
-    (multinomial_lpmf, ([3, 1, 4], np.array([0.25, 0.5, 0.5])), vm.DomainError,
-     "sum(Probabilities parameter) is 1.25, but must be 1 to within 1e-08!"),
-    (multinomial_lpmf, ([3, 1, 4], np.array([-0.25, 0.5, 0.75])), vm.DomainError,
-     "Probabilities parameter[0] is -0.25, but must be nonnegative!"),
-    (multinomial_lpmf, ([3, 1], P), vm.ShapeError,
-     ("Number of trials variable has shape (2,), but must match Probabilities parameter, of "
-     "shape (3,)!")),
-    (categorical_lpmf, (1, np.array([[0.5, 0.5], [0.5, 0.75]])), vm.DomainError,
-     "sum(Probabilities parameter)[1] is 1.25, but must be 1 to within 1e-08!"),
-    (categorical_lpmf, (1, 1.0), vm.ShapeError,
-     "Probabilities parameter has shape (), but must be a vector (or a stack of them)!"),
-    (categorical_lpmf, (N, THETAS), vm.ShapeError,
-     "Number of categories has shape (4,), but must broadcast with (2,)!"),
-    (categorical_lpmf, (1, np.empty(0)), vm.DomainError,
-     "sum(Probabilities parameter) is 0.0, but must be 1 to within 1e-08!"),
-    (categorical_logit_lpmf, (1, np.array([0.0, INF])), vm.DomainError,
-     "log odds parameter[1] is inf, but must be finite!"),
-    (categorical_logit_lpmf, (N, Y[:2]), vm.ShapeError,
-     "categorical outcome out of support has shape (4,), but must broadcast with (2,)!"),
-    (ordered_logistic_lpmf, (1, INF, CUTS), vm.DomainError,
-     "Location parameter is inf, but must be finite!"),
-    (ordered_logistic_lpmf, (1, 0.0, np.array([-INF, 1.0])), vm.DomainError,
-     "Cut-points[0] is -inf, but must be finite!"),
-    (ordered_logistic_lpmf, (1, 0.0, np.array([0.0, 2.0, 1.0])), vm.DomainError,
-     "Cut-points[2] is 1.0, but must be greater than Cut-points[1], 2.0!"),
-    (ordered_logistic_lpmf, (1, 0.0, np.array([[0.0, 1.0], [1.0, 1.0]])), vm.DomainError,
-     "Cut-points[1, 1] is 1.0, but must be greater than Cut-points[1, 0], 1.0!"),
-    (ordered_logistic_lpmf, (1, 0.0, 1.0), vm.ShapeError,
-     "Cut-points has shape (), but must be a vector (or a stack of them)!"),
-    (ordered_logistic_lpmf, (N, np.zeros(3), CUTS), vm.ShapeError,
-     "Location parameter has shape (3,), but must broadcast with (4,)!"),
-    (ordered_logistic_lpmf, (N, 0.0, np.stack([CUTS, CUTS])), vm.ShapeError,
-     "Random variable has shape (4,), but must broadcast with (2,)!"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("f", "args", "error", "message"), REFUSALS, ids=[m for *_, m in REFUSALS])
-def test_refusals(f, args, error, message):
-    expect_refusal(f, args, error, message)
-
-
-def test_two_ordered_categories_are_logistic():
-    for n in (1, 2):
-        expected = -np.logaddexp(0.0, (1 if n == 1 else -1) * (ETA - 0.7)).sum()
-        close(ordered_logistic_lpmf(n, ETA, [0.7]), expected, 1e-14)
-    total = sum(math.exp(ordered_logistic_lpmf(n, 0.4, CUTS)) for n in (1, 2, 3, 4))
-    close(total, 1.0, 1e-14)
 
 
 def test_cutpoints_that_are_far_apart():

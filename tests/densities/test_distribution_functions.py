@@ -9,27 +9,18 @@ import mpmath
 import numpy as np
 import pytest
 import stan
-from comparing import close, equal, refuses
-from densities.references import columns, continuous, exact, given
+from comparing import close, equal, refuses, refuses_as
+from densities.references import TAILS, WITH_TAILS, columns, continuous, every, exact, given
 from recordings import EVERY_RUNNER
 
 import varmat as vm
 from varmat.densities import univariate
-from varmat.densities.cumulative.row import Cumulative, LogCumulative
-from varmat.densities.univariate import Univariate
+from varmat.densities.cumulative.row import Cumulative
 from varmat.programs.run import emit
 from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, expect_value
 
-ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), LogCumulative)]
-PROBABILITIES = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Cumulative)]
-DENSITIES = [
-    row
-    for name in vm.__all__
-    if isinstance(row := getattr(vm, name), Univariate) and isinstance(row.cdf, Cumulative)
-]
 FILES = sorted(path.stem for path in stan.DATA.glob("cumulative*.json"))
-every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-every_density = pytest.mark.parametrize("row", DENSITIES, ids=lambda row: row.name)
+every_row, every_density = every(TAILS), every(WITH_TAILS)
 
 
 @every_row
@@ -145,7 +136,7 @@ def test_stan(entry):
     if entry["id"] in REFUSED:
         refuses(vm.DomainError, None, row, *stan.arguments(entry))
     elif entry["id"] in STAN_IS_OFF:
-        refuses(AssertionError, None, lambda: stan.check(row, entry, rtol=1e-9))
+        refuses(AssertionError, None, stan.check, row, entry, rtol=1e-9)
         assert np.ndim(row(*stan.arguments(entry))) == 0
         log = row.log if isinstance(row, Cumulative) else row
         for point in np.broadcast(*stan.arguments(entry)):
@@ -280,10 +271,8 @@ def test_arguments_outside_their_domain(row):
                 variables = [
                     vm.var(float(x)) if k in continuous(row) else x for k, x in enumerate(args)
                 ]
-                with pytest.raises(vm.DomainError) as caught:
-                    f(*variables)
-                found = str(caught.value)
-                assert found == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
+                text = f"{f.name}: {title} is nan, but must be {domain.phrase}!"
+                refuses_as(vm.DomainError, text, f, *variables)
                 assert not tape
 
 
@@ -298,6 +287,6 @@ def test_functions_of_a_family(row):
 
 
 def test_every_function_belongs_to_a_density():
-    found = {row.name for row in ROWS}
-    assert found == {f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)}
-    assert {row.name for row in PROBABILITIES} == {row.cdf.name for row in DENSITIES}
+    assert {*TAILS} == {f for row in WITH_TAILS for f in (row.lcdf, row.lccdf)}
+    functions = {f for name in vm.__all__ if isinstance(f := getattr(vm, name), Cumulative)}
+    assert functions == {row.cdf for row in WITH_TAILS}

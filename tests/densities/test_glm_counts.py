@@ -4,11 +4,13 @@ along all routes.
 
 import inspect
 import math
+from functools import partial
 
 import mpmath as mp
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses_as
+from densities.test_glm import ALPHAS, BETA, COUNTS, X, in_rows
 from functions.matrices import worst_error
 from recordings import agree
 
@@ -17,73 +19,41 @@ from varmat.densities import glm
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.testing import expect_ad, expect_ad_matvar
 
-X, BETA = np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]]), np.array([0.6, -0.9])
-ALPHAS, PHIS = np.array([0.25, -0.1, 0.5]), np.array([2.3, 0.7, 5.0])
-WINS, TRIALS, COUNTS = np.array([2, 0, 4]), np.array([5, 3, 4]), np.array([3, 0, 5])
+PHIS, WINS, TRIALS = np.array([2.3, 0.7, 5.0]), np.array([2, 0, 4]), np.array([5, 3, 4])
 
 
-def predictors(x, alpha, beta):
-    products = [mp.fsum(x[i, j] * beta[j] for j in range(x.cols)) for i in range(x.rows)]
-    return [p + (alpha if isinstance(alpha, mp.mpf) else alpha[i]) for i, p in enumerate(products)]
+def binomial(m, k, t):
+    return mp.log(mp.binomial(k, m)) - m * mp.log1p(mp.exp(-t)) - (k - m) * mp.log1p(mp.exp(t))
 
 
-def binomial(n, trials):
-    def exact(x, alpha, beta):
-        eta = predictors(x, alpha, beta)
-        return mp.fsum(
-            mp.log(mp.binomial(k, m)) - m * mp.log1p(mp.exp(-t)) - (k - m) * mp.log1p(mp.exp(t))
-            for m, k, t in zip(n.tolist(), trials.tolist(), eta, strict=True)
-        )
-
-    return exact
+def neg_binomial(n, t, p):
+    rising = mp.loggamma(n + p) - mp.loggamma(p) - mp.loggamma(n + 1)
+    return rising - n * mp.log1p(p * mp.exp(-t)) - p * mp.log1p(mp.exp(t) / p)
 
 
-def neg_binomial(y):
-    def exact(x, alpha, beta, phi):
-        total = mp.mpf(0)
-        for i, (n, t) in enumerate(zip(y.tolist(), predictors(x, alpha, beta), strict=True)):
-            p = phi if isinstance(phi, mp.mpf) else phi[i]
-            total += mp.loggamma(n + p) - mp.loggamma(p) - mp.loggamma(n + 1)
-            total -= n * mp.log1p(p * mp.exp(-t)) + p * mp.log1p(mp.exp(t) / p)
-        return total
-
-    return exact
+def binomial_row(alpha, n=WINS):
+    return binomial, binomial_logit_glm_lpmf, (n, TRIALS), [X, alpha, BETA]
 
 
-def binomial_row(alpha, beta=BETA, n=WINS, trials=TRIALS):
-    return (
-        lambda *args: binomial_logit_glm_lpmf(n, trials, *args),
-        binomial(n, trials),
-        [X, alpha, beta],
-    )
-
-
-def neg_binomial_row(alpha, phi, beta=BETA, y=COUNTS):
-    return (
-        lambda *args: neg_binomial_2_log_glm_lpmf(y, *args),
-        neg_binomial(y),
-        [X, alpha, beta, phi],
-    )
+def neg_binomial_row(alpha, phi, y=COUNTS):
+    return neg_binomial, neg_binomial_2_log_glm_lpmf, (y,), [X, alpha, BETA, phi]
 
 
 EXACT = {
     "binomial": binomial_row(0.25),
     "binomial, rows": binomial_row(ALPHAS),
-    "binomial, certain": binomial_row(60.0, n=TRIALS),
+    "binomial, certain": binomial_row(60.0, TRIALS),
     "binomial, surprised": binomial_row(np.array([700.0, -900.0, 30.0])),
     "neg_binomial": neg_binomial_row(0.25, 2.3),
     "neg_binomial, rows": neg_binomial_row(ALPHAS, PHIS),
-    "neg_binomial, large": neg_binomial_row(
-        np.array([4.0, 5.0, 8.0]), 35.0, y=np.array([90, 110, 5000])
-    ),
-    "neg_binomial, rare": neg_binomial_row(-30.0, 1e-2, y=np.array([0, 0, 1])),
+    "neg_binomial, large": neg_binomial_row(4.0 * ALPHAS + 5.0, 35.0, np.array([90, 110, 5000])),
+    "neg_binomial, rare": neg_binomial_row(-30.0, 1e-2, np.array([0, 0, 1])),
 }
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_against_50_digits(name):
-    f, exact, args = EXACT[name]
-    assert worst_error(f, exact, args) < 5e-14
+@pytest.mark.parametrize(("mass", "f", "data", "args"), EXACT.values(), ids=EXACT)
+def test_against_50_digits(mass, f, data, args):
+    assert worst_error(partial(f, *data), in_rows(mass, *data), args) < 5e-14
 
 
 CASES = {
@@ -168,53 +138,47 @@ def test_propto_drops_what_is_data():
         equal(gradient, vm.value_and_grad(neg_binomial_2_log_glm_lpmf, place)(*args)[1])
 
 
+BINOMIAL, NEGATIVE = binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 BAD = [
-    (binomial_logit_glm_lpmf, (WINS, -TRIALS, X, 0.25, BETA), vm.DomainError,
+    (BINOMIAL, (WINS, -TRIALS, X, 0.25, BETA),
      "Population size parameter[0] is -5.0, but must be nonnegative!"),
-    (binomial_logit_glm_lpmf, (WINS, TRIALS, X, math.nan, BETA), vm.DomainError,
-     "Intercept is nan, but must be finite!"),
-    (binomial_logit_glm_lpmf, (np.array([0.0, math.nan, 1.0]), TRIALS, X, 0.25, BETA),
-     vm.DomainError, "Successes variable[1] is nan, but must be not nan!"),
-    (binomial_logit_glm_lpmf, (WINS, TRIALS[:2], X, 0.25, BETA), vm.ShapeError,
+    (BINOMIAL, (WINS, TRIALS, X, math.nan, BETA), "Intercept is nan, but must be finite!"),
+    (BINOMIAL, ([0.0, math.nan, 1.0], TRIALS, X, 0.25, BETA),
+     "Successes variable[1] is nan, but must be not nan!"),
+    (BINOMIAL, (WINS, TRIALS[:2], X, 0.25, BETA),
      "Population size parameter has shape (2,), but must be a scalar or have the shape (3,)!"),
-    (neg_binomial_2_log_glm_lpmf, (COUNTS, X, 0.25, BETA, 0.0), vm.DomainError,
+    (NEGATIVE, (COUNTS, X, 0.25, BETA, 0.0),
      "Precision parameter is 0.0, but must be positive finite!"),
-    (neg_binomial_2_log_glm_lpmf, (COUNTS, X, 0.25, BETA[:1], 1.0), vm.ShapeError,
+    (NEGATIVE, (COUNTS, X, 0.25, BETA[:1], 1.0),
      "Weight vector has shape (1,), but must have the shape (2,)!"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("f", "args", "error", "message"), BAD, ids=[m for *_, m in BAD])
-def test_refusals(f, args, error, message):
-    for variable in (False, True):
-        with vm.nested() as tape, pytest.raises(error) as caught:
-            f(*args[:-1], vm.var(args[-1]) if variable else args[-1])
-        assert str(caught.value) == f"{f.name}: {message}"
-        assert not tape
+@pytest.mark.parametrize(("f", "args", "text"), BAD, ids=[m for *_, m in BAD])
+def test_refusals(f, args, text):
+    error = SHAPE if " has shape " in text else DOMAIN
+    for make in (lambda x: x, vm.var):
+        with vm.nested() as tape:
+            refuses_as(error, f"{f.name}: {text}", f, *args[:-1], make(args[-1]))
+            assert not tape
 
 
 def test_discrete_arguments_refuse_variables():
-    for name, args in (
+    text = "is a variable, but has no derivative"
+    call = binomial_logit_glm_lpmf
+    for title, args in (
         ("Successes variable", (vm.var(WINS), TRIALS)),
         ("Population size parameter", (WINS, vm.var(TRIALS))),
     ):
-        with pytest.raises(
-            TypeError,
-            match=rf"^binomial_logit_glm_lpmf: {name} is a variable, but has no derivative",
-        ):
-            binomial_logit_glm_lpmf(*args, X, 0.25, BETA)
+        refuses_as(TypeError, f"{call.name}: {title} {text}", call, *args, X, 0.25, BETA)
 
 
 def test_trials_come_second():
-    found = str(inspect.signature(binomial_logit_glm_lpmf))
-    assert found == "(n, N, X, alpha, beta, *, propto=False)"
-    assert str(inspect.signature(vm.binomial_logit_glm_lupmf)) == "(n, N, X, alpha, beta)"
-    expected = binomial_logit_glm_lpmf(WINS, TRIALS, X, 0.25, BETA)
-    assert binomial_logit_glm_lpmf(WINS, beta=BETA, alpha=0.25, N=TRIALS, X=X) == expected
-    found = binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val
-    assert found != expected
-    message = (
-        r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is "
-        r".*\(n, N, X, alpha, beta, \*, propto=False\)"
-    )
-    refuses(TypeError, message, binomial_logit_glm_lpmf, WINS, TRIALS)
+    f, arguments = binomial_logit_glm_lpmf, "(n, N, X, alpha, beta"
+    assert str(inspect.signature(f)) == f"{arguments}, *, propto=False)"
+    assert str(inspect.signature(vm.binomial_logit_glm_lupmf)) == f"{arguments})"
+    expected = f(WINS, TRIALS, X, 0.25, BETA)
+    assert f(WINS, beta=BETA, alpha=0.25, N=TRIALS, X=X) == expected
+    assert f(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val != expected
+    text = f"{f.name}: missing a required argument: 'X'; the signature is {f.name}{arguments}, *, "
+    refuses_as(TypeError, text, f, WINS, TRIALS)

@@ -10,28 +10,18 @@ import mpmath
 import numpy as np
 import pytest
 from comparing import close
-from densities.references import continuous, exact, given
+from densities.references import ROWS, WITH_TAILS, continuous, every, exact, given
 from recordings import EVERY_RUNNER
 
 import varmat as vm
 import varmat.distributions as dist
-from varmat.densities.cumulative.row import Cumulative, LogCumulative
-from varmat.densities.univariate import Univariate
+from varmat.densities.cumulative.row import Cumulative
 
-Point = tuple[float, ...]
-DENSITIES = [
-    row
-    for name in vm.__all__
-    if isinstance(row := getattr(vm, name), Univariate)
-    and not isinstance(row, LogCumulative)
-    and continuous(row)
-]
+DENSITIES = [row for row in ROWS if continuous(row)]
+TRUNCATED = [row for row in WITH_TAILS if continuous(row)]
 FUNCTIONS = [
-    f
-    for row in DENSITIES
-    for f in ((row, row.lcdf, row.lccdf, row.cdf) if isinstance(row.cdf, Cumulative) else (row,))
-]
-TRUNCATED = [row for row in DENSITIES if isinstance(row.cdf, Cumulative)]
+    *DENSITIES, *(f for row in TRUNCATED for f in (row.lcdf, row.lccdf, row.cdf)),
+]  # fmt: skip
 # Distances from the location in scales, and factors of observations and of parameters.
 DISTANCES = (-760.0, -41.0, -12.0, 1e-5, 12.0, 38.5, 760.0, 1e5)
 FACTORS = (1e-16, 1e-3, 0.1, 6.0, 40.0, 800.0, 1e5)
@@ -143,11 +133,9 @@ def checked(f, args):
     return True
 
 
-@pytest.mark.parametrize(
-    "f", [f for f in FUNCTIONS if f.name not in INTEGRALS], ids=lambda f: f.name
-)
-def test_every_function(f):
-    tried = [checked(f, args) for args in points(f)]
+@every([f for f in FUNCTIONS if f.name not in INTEGRALS])
+def test_every_function(row):
+    tried = [checked(row, args) for args in points(row)]
     assert any(tried)
 
 
@@ -183,7 +171,7 @@ def far_points(row):
     return found[:: 2 if row.name.startswith(SLOW) else 3]
 
 
-@pytest.mark.parametrize("row", TRUNCATED, ids=lambda row: row.name)
+@every(TRUNCATED)
 def test_truncations(row):
     """An end at infinity changes nothing, and no truncation far out in a tail breaks anything."""
     places = [i - 1 for i in continuous(row) if i]
@@ -207,7 +195,7 @@ def test_truncations(row):
             close(other, one, 1e-9, 1e-9 * size)
 
 
-@pytest.mark.parametrize("row", TRUNCATED, ids=lambda row: row.name)
+@every(TRUNCATED)
 def test_censorings(row):
     """Observations beyond an end, among others, have the Hessian of their probability."""
     distribution = getattr(dist, dist.class_name(row.name.split("_")[:-1]))
@@ -260,11 +248,10 @@ def test_recorded(f, points, runner):
         assert np.all(np.isfinite(expected))
 
 
-@pytest.mark.parametrize(
-    "f", [f for f in FUNCTIONS if getattr(f, "outside", ())], ids=lambda f: f.name
-)
-def test_elements_outside_the_support(f):
+@every([f for f in FUNCTIONS if getattr(f, "outside", ())])
+def test_elements_outside_the_support(row):
     """Beside others they have no second derivative, also where the formula is infinite or nan."""
+    f = row
     places = continuous(f)
     inside = given(f, f.points[0])
     for outside in f.outside:

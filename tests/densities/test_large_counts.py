@@ -41,17 +41,15 @@ def test_masses_of_large_counts(row, point):
     parameters = point[len(counts) :]
     with mpmath.workdps(50):
         value = float(exact(row)(*map(mpmath.mpf, point)))
-    arrays = [np.full(2, x) for x in counts] + [np.full(2, x) for x in parameters]
-    for args, times in ((point, 1), (arrays, 2), ((*arrays[: len(counts)], *parameters), 2)):
+    arrays = [np.full(2, x) for x in (*counts, *parameters)]
+    observed = arrays[: len(counts)]
+    for args, times in ((point, 1), (arrays, 2), ((*observed, *parameters), 2)):
         close(row(*args), times * value, 1e-13)
         close(vm.value_and_grad(row, len(counts))(*args)[0], times * value, 1e-13)
     close(row.pointwise(*arrays), value, 1e-13)
-    recorded = vm.recorded(lambda theta: row(*arrays[: len(counts)], theta, *parameters[1:]))
-    close(recorded(np.full(2, parameters[0]))[0], 2 * value, 1e-13)
-    pointwise = vm.recorded(
-        lambda theta: np.sum(row.pointwise(*arrays[: len(counts)], theta, *parameters[1:]))
-    )
-    close(pointwise(np.full(2, parameters[0]))[0], 2 * value, 1e-13)
+    for f in (row, lambda *args: np.sum(row.pointwise(*args))):
+        recorded = vm.recorded(lambda theta, f=f: f(*observed, theta, *parameters[1:]))
+        close(recorded(np.full(2, parameters[0]))[0], 2 * value, 1e-13)
 
 
 @pytest.mark.parametrize("row", [vm.poisson_lpmf, vm.neg_binomial_2_lpmf], ids=lambda row: row.name)

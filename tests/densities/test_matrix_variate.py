@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from comparing import close, equal
-from densities.multivariate import CORRELATION, SPD, SPD_2, B, expect_refusal, normalised
+from densities.multivariate import CORRELATION, SPD, SPD_2, B, normalised
 from functions.matrices import worst_error
 
 import varmat as vm
@@ -98,32 +98,6 @@ def test_against_50_digits(name):
     assert worst_error(f, exact, args, symmetric="cholesky" not in name) < 3e-14
 
 
-def test_two_correlations_are_a_beta_distribution():
-    for rho in (0.3, -0.9):
-        factor = np.array([[1.0, 0.0], [rho, math.sqrt(1.0 - rho * rho)]])
-        expected = (
-            0.7 * math.log((1 - rho * rho) / 4) - math.log(2) - float(mp.log(mp.beta(1.7, 1.7)))
-        )
-        close(lkj_corr_lpdf(factor @ factor.T, 1.7), expected, 1e-13)
-        # The map to the factor of a 2 x 2 matrix has the Jacobian one.
-        close(lkj_corr_cholesky_lpdf(factor, 1.7), expected, 1e-13)
-
-
-def test_inverse():
-    """The inverse of a Wishart matrix has the inverse Wishart distribution."""
-    inverse = vm.inverse_spd(SPD)
-    jacobian = -(len(SPD) + 1) * vm.log_determinant_spd(SPD)
-    expected = wishart_lpdf(inverse, 5.0, vm.inverse_spd(SPD_2)) + jacobian
-    close(inv_wishart_lpdf(SPD, 5.0, SPD_2), expected, 1e-13)
-
-
-def test_one_degree_more_is_a_chi_square():
-    x, nu = 1.7, 2.6
-    expected = (nu / 2 - 1) * math.log(x) - x / 2 - nu / 2 * math.log(2) - math.lgamma(nu / 2)
-    close(wishart_lpdf(np.array([[x]]), nu, np.eye(1)), expected, 1e-14)
-    close(inv_wishart_lpdf(np.array([[1 / x]]), nu, np.eye(1)), expected + 2 * math.log(x), 1e-14)
-
-
 @pytest.mark.parametrize("k", [0, 1])
 def test_trivial_correlation_matrices(k):
     for f in (lkj_corr_lpdf, lkj_corr_cholesky_lpdf):
@@ -142,50 +116,6 @@ def test_gradients_lie_in_the_lower_triangle():
     through_factor = vm.gradient(lambda b: lkj_corr_lpdf((x := normalised(b)) @ x.T, 1.7), B)
     directly = vm.gradient(lambda b: 1.4 * np.sum(np.log(np.diagonal(normalised(b)))), B)
     close(through_factor, directly, 0.0, 1e-13)
-
-
-EYE = np.eye(2)
-ASYMMETRIC = np.array([[2.0, 0.5], [0.1, 1.0]])
-INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
-REFUSALS = [
-    (lkj_corr_cholesky_lpdf, (EYE, 0.0), vm.DomainError,
-     "Shape parameter is 0.0, but must be positive finite!"),
-    (lkj_corr_lpdf, (EYE, math.inf), vm.DomainError,
-     "Shape parameter is inf, but must be positive finite!"),
-    (lkj_corr_lpdf, (EYE, np.ones(2)), vm.ShapeError,
-     "Shape parameter has shape (2,), but must be a scalar!"),
-    (lkj_corr_lpdf, (np.eye(2)[:1], 1.0), vm.ShapeError,
-     "Correlation matrix has shape (1, 2), but must be a square matrix!"),
-    (lkj_corr_cholesky_lpdf, (np.ones(2), 1.0), vm.ShapeError,
-     "Random variable has shape (2,), but must be a square matrix!"),
-    *(
-        refusal
-        for f in (wishart_lpdf, inv_wishart_lpdf)
-        for refusal in [
-            (f, (EYE, 1.0, EYE), vm.DomainError,
-             "Degrees of freedom parameter is 1.0, but must be finite and greater than 1!"),
-            (f, (EYE, math.inf, EYE), vm.DomainError,
-             "Degrees of freedom parameter is inf, but must be finite and greater than 1!"),
-            (f, (EYE, 4.0, ASYMMETRIC), vm.DomainError,
-             ("scale parameter[0, 1] is 0.5, but must be 0.1, as scale parameter[1, 0] is, for a "
-             "symmetric matrix!")),
-            (f, (EYE, 4.0, INDEFINITE), np.linalg.LinAlgError,
-             "scale parameter has the eigenvalue -1, but must be positive definite!"),
-            (f, (np.eye(3), 4.0, EYE), vm.ShapeError,
-             ("random variable has shape (3, 3), but must have the shape of scale parameter, (2, "
-             "2)!")),
-            (f, (EYE, 4.0, 1.0), vm.ShapeError,
-             "scale parameter has shape (), but must be a square matrix!"),
-        ]
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("f", "args", "error", "message"), REFUSALS, ids=[f"{f.name}: {m}" for f, _, _, m in REFUSALS]
-)
-def test_refusals(f, args, error, message):
-    expect_refusal(f, args, error, message)
 
 
 @pytest.mark.parametrize("f", [lkj_corr_lpdf, lkj_corr_cholesky_lpdf])

@@ -134,49 +134,39 @@ Y = np.array([0.7, -1.2])
 MU = np.array([0.3, 0.2])
 ALPHA = np.array([1.2, 0.7, 3.1])
 CUTS = np.array([-1.0, 0.2, 1.5])
+INDEFINITE, ASYMMETRIC = np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([[2.0, 0.5], [0.1, 1.0]])
+SIGN, FRACTION = L * [1.0, -1.0], [1.5, 1.0, 3.0]
+# Density -> what is wrong with the observation, and the arguments.
 OUTSIDE = {
-    **{f"{name}, {kind}": (name, (y, *((4.0,) if "student" in name else ()), MU,
-        S)) for name in multi_normal.__all__ for kind, y in {"infinite": np.array([INF, 1.0]),
-        "one of two": np.array([[0.0, 1.0], [1.0, -INF]])}.items()},
-    "dirichlet_lpdf, sum": ("dirichlet_lpdf", (P + 1e-6, ALPHA)),
-    "dirichlet_lpdf, negative": ("dirichlet_lpdf",
-        (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA)),
-    "multinomial_lpmf, negative": ("multinomial_lpmf", (np.array([1, -1, 3]), P)),
-    "multinomial_lpmf, fraction": ("multinomial_lpmf", (np.array([1.5, 1.0, 3.0]).tolist(), P)),
-    "categorical_lpmf, 0": ("categorical_lpmf", (0, P)),
-    "categorical_lpmf, K + 1": ("categorical_lpmf", (np.array([1, 4]), P)),
-    "categorical_lpmf, fraction": ("categorical_lpmf", ([1.5], P)),
-    "categorical_logit_lpmf, K + 1": ("categorical_logit_lpmf", (4, ALPHA)),
-    "ordered_logistic_lpmf, 0": ("ordered_logistic_lpmf", (0, 0.3, CUTS)),
-    "ordered_logistic_lpmf, K + 1": ("ordered_logistic_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "lkj_corr_cholesky_lpdf, norm": ("lkj_corr_cholesky_lpdf",
-        (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7)),
-    "lkj_corr_cholesky_lpdf, sign": ("lkj_corr_cholesky_lpdf", (L * [1.0, -1.0], 1.7)),
-    "lkj_corr_cholesky_lpdf, upper": ("lkj_corr_cholesky_lpdf", (L.T, 1.7)),
-    "lkj_corr_lpdf, diagonal": ("lkj_corr_lpdf", (S, 1.7)),
-    "lkj_corr_lpdf, indefinite": ("lkj_corr_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 1.7)),
-    "wishart_lpdf, indefinite": ("wishart_lpdf", (np.array([[1.0, 2.0], [2.0, 1.0]]), 4.0, S)),
-    "wishart_lpdf, asymmetric": ("wishart_lpdf", (np.array([[2.0, 0.5], [0.1, 1.0]]), 4.0, S)),
-    "inv_wishart_lpdf, infinite": ("inv_wishart_lpdf",
-        (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)),
-    "wishart_cholesky_lpdf, sign": ("wishart_cholesky_lpdf", (L * [1.0, -1.0], 4.0, L)),
-    "inv_wishart_cholesky_lpdf, upper": ("inv_wishart_cholesky_lpdf", (L.T, 4.0, L)),
-    "lkj_cov_lpdf, indefinite": ("lkj_cov_lpdf",
-        (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0, 1.0, 1.7)),
-    "dirichlet_multinomial_lpmf, negative": ("dirichlet_multinomial_lpmf",
-        (np.array([1, -1, 3]), ALPHA)),
-    "multinomial_logit_lpmf, fraction": ("multinomial_logit_lpmf",
-        (np.array([1.5, 1.0, 3.0]).tolist(), ALPHA)),
-    "ordered_probit_lpmf, K + 1": ("ordered_probit_lpmf", (np.array([2, 5]), P[:2], CUTS)),
-    "matrix_normal_prec_lpdf, infinite": ("matrix_normal_prec_lpdf",
-        (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S)),
-    "multi_gp_lpdf, infinite": ("multi_gp_lpdf", (np.array([[-INF, 1.0]]), S, P[:1])),
-    "gaussian_dlm_obs_lpdf, infinite": ("gaussian_dlm_obs_lpdf",
-        (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S)),
-    "categorical_logit_glm_lpmf, 0": ("categorical_logit_glm_lpmf",
-        (np.array([0, 1]), S, ALPHA, np.ones((2, 3)))),
-    "ordered_logistic_glm_lpmf, K + 1": ("ordered_logistic_glm_lpmf",
-        (np.array([2, 5]), S, MU, CUTS)),
+    **{
+        name: {what: (y, *((4.0,) if "student" in name else ()), MU, S) for what, y in (
+            ("infinite", np.array([INF, 1.0])), ("one of two", np.array([[0.0, 1.0], [1.0, -INF]])),
+        )}
+        for name in multi_normal.__all__
+    },
+    "dirichlet_lpdf": {"sum": (P + 1e-6, ALPHA),
+                       "negative": (np.array([[0.2, 0.5, 0.3], [-0.1, 0.6, 0.5]]), ALPHA)},
+    "multinomial_lpmf": {"negative": (np.array([1, -1, 3]), P), "fraction": (FRACTION, P)},
+    "categorical_lpmf": {"0": (0, P), "K + 1": (np.array([1, 4]), P), "fraction": ([1.5], P)},
+    "categorical_logit_lpmf": {"K + 1": (4, ALPHA)},
+    "ordered_logistic_lpmf": {"0": (0, 0.3, CUTS), "K + 1": (np.array([2, 5]), P[:2], CUTS)},
+    "ordered_probit_lpmf": {"K + 1": (np.array([2, 5]), P[:2], CUTS)},
+    "lkj_corr_cholesky_lpdf": {"norm": (np.array([[1.0, 0.0], [0.3, 0.9]]), 1.7),
+                               "sign": (SIGN, 1.7), "upper": (L.T, 1.7)},
+    "lkj_corr_lpdf": {"diagonal": (S, 1.7), "indefinite": (INDEFINITE, 1.7)},
+    "wishart_lpdf": {"indefinite": (INDEFINITE, 4.0, S), "asymmetric": (ASYMMETRIC, 4.0, S)},
+    "inv_wishart_lpdf": {"infinite": (np.array([[INF, 0.0], [0.0, 1.0]]), 4.0, S)},
+    "wishart_cholesky_lpdf": {"sign": (SIGN, 4.0, L)},
+    "inv_wishart_cholesky_lpdf": {"upper": (L.T, 4.0, L)},
+    "lkj_cov_lpdf": {"indefinite": (INDEFINITE, 0.0, 1.0, 1.7)},
+    "dirichlet_multinomial_lpmf": {"negative": (np.array([1, -1, 3]), ALPHA)},
+    "multinomial_logit_lpmf": {"fraction": (FRACTION, ALPHA)},
+    "matrix_normal_prec_lpdf": {"infinite": (np.array([[INF, 1.0]]), 0.0, S[:1, :1], S)},
+    "multi_gp_lpdf": {"infinite": (np.array([[-INF, 1.0]]), S, P[:1])},
+    "gaussian_dlm_obs_lpdf": {
+        "infinite": (np.array([[INF, 1.0]]), S[:, :1], S, P[:1], S, MU, S)},
+    "categorical_logit_glm_lpmf": {"0": (np.array([0, 1]), S, ALPHA, np.ones((2, 3)))},
+    "ordered_logistic_glm_lpmf": {"K + 1": (np.array([2, 5]), S, MU, CUTS)},
 }  # fmt: skip
 
 
@@ -200,7 +190,10 @@ def refuse_as_data(f, args, parameters):
         refuses(vm.DataError, text, call)
 
 
-@pytest.mark.parametrize(("name", "args"), OUTSIDE.values(), ids=OUTSIDE)
+@pytest.mark.parametrize(("name", "args"), [
+    pytest.param(name, args, id=f"{name}, {what}")
+    for name, rows in OUTSIDE.items() for what, args in rows.items()
+])  # fmt: skip
 def test_outside_the_support(name, args):
     f = DENSITIES[name]
     assert f(*args) == -INF

@@ -7,29 +7,13 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from comparing import close, equal, refuses
-from densities.multivariate import (
-    ARGUMENTS,
-    CUTS,
-    DENSITIES,
-    FACTOR,
-    FACTOR_2,
-    MU,
-    SERIES,
-    SPD,
-    SPD_2,
-    P,
-    S,
-    W,
-    expect_refusal,
-)
-from densities.test_categorical import elements
+from comparing import close, equal
+from densities.multivariate import ARGUMENTS, CUTS, DENSITIES, MU, SERIES, SPD, SPD_2, P, S, W
+from densities.test_categorical import elements, multinomial
 from densities.test_matrix_variate import inv_wishart, lkj, trace, wishart
 from functions.matrices import worst_error
-from recordings import EVERY_RUNNER
 
 import varmat as vm
-from varmat.densities.density import HALF_LOG_TWO_PI
 
 INF = math.inf
 
@@ -134,11 +118,8 @@ def dirichlet_multinomial(n):
 
 def multinomial_logit(n):
     def exact(gamma):
-        total = mp.log(mp.fsum(map(mp.exp, gamma)))
-        value = mp.loggamma(sum(n) + 1)
-        return value + mp.fsum(
-            m * (x - total) - mp.loggamma(m + 1) for m, x in zip(n, gamma, strict=True)
-        )
+        total = mp.fsum(map(mp.exp, gamma))
+        return multinomial(n)(gamma.apply(lambda x: mp.exp(x) / total))
 
     return exact
 
@@ -161,44 +142,8 @@ def probit(n):
     return exact
 
 
-def softmax_regression(y):
-    def exact(x, alpha, beta):
-        value = mp.mpf(0)
-        for i, category in enumerate(y.tolist()):
-            eta = [
-                alpha[k] + mp.fsum(x[i, j] * beta[j, k] for j in range(x.cols))
-                for k in range(beta.cols)
-            ]
-            value += eta[category - 1] - mp.log(mp.fsum(map(mp.exp, eta)))
-        return value
-
-    return exact
-
-
-def ordered_regression(y):
-    def exact(x, beta, cuts):
-        value = mp.mpf(0)
-        for i, category in enumerate(y.tolist()):
-            eta, c = mp.fsum(x[i, j] * beta[j] for j in range(x.cols)), [*cuts]
-            above = [1, *(1 / (1 + mp.exp(each - eta)) for each in c), 0]
-            value += mp.log(above[category - 1] - above[category])
-        return value
-
-    return exact
-
-
-def discrete(name):
-    n = ARGUMENTS[name][0][0]
-    return (lambda *args: DENSITIES[name](n, *args)), n, [*ARGUMENTS[name][0][1:]]
-
-
 def row(name, exact, *args):
     return DENSITIES[name], exact, [*(args or ARGUMENTS[name][0])]
-
-
-def discrete_row(name, exact, *args):
-    f, n, others = discrete(name)
-    return f, exact(n), [*(args or others)]
 
 
 COUNTS = np.array([[3, 1, 4], [0, 200, 7]])
@@ -236,10 +181,6 @@ EXACT = {
     },
     "ordered_probit, narrow": (lambda eta, c: vm.ordered_probit_lpmf(2, eta, c), probit(2),
                                [5.0, np.array([0.0, 1e-9, 1.0])]),
-    "categorical_logit_glm": discrete_row("categorical_logit_glm_lpmf", softmax_regression),
-    "ordered_logistic_glm": discrete_row("ordered_logistic_glm_lpmf", ordered_regression),
-    "ordered_logistic_glm, far": discrete_row("ordered_logistic_glm_lpmf", ordered_regression,
-        10.0 * ARGUMENTS["ordered_logistic_glm_lpmf"][0][1], 4.0 * MU, CUTS),
 }  # fmt: skip
 SYMMETRIC = ("lkj_cov", "matrix_normal_prec", "multi_gp", "gaussian_dlm", "gaussian_dlm, variances")
 
@@ -257,15 +198,6 @@ def test_a_matrix_normal_is_a_normal_vector():
     y, mu, sigma, d = ARGUMENTS["matrix_normal_prec_lpdf"][0]
     expected = vm.multi_normal_prec_lpdf(y.ravel(), mu.ravel(), np.kron(sigma, d))
     close(vm.matrix_normal_prec_lpdf(y, mu, sigma, d), expected, 1e-14)
-
-
-def test_processes_are_normal_vectors():
-    y, sigma, w = ARGUMENTS["multi_gp_lpdf"][0]
-    expected = sum(
-        vm.multi_normal_lpdf(each, 0.0, sigma / scale) for each, scale in zip(y, w, strict=True)
-    )
-    close(vm.multi_gp_lpdf(y, sigma, w), expected, 1e-14)
-    close(vm.multi_gp_cholesky_lpdf(y, np.linalg.cholesky(sigma), w), expected, 1e-14)
 
 
 def test_variances_are_a_diagonal_covariance():
@@ -289,174 +221,6 @@ def test_states_may_be_known_exactly():
         match=r"^gaussian_dlm_obs_lpdf: F.T @ .* \+ V .* must be positive definite!",
     ):
         vm.gaussian_dlm_obs_lpdf(SERIES, np.zeros((2, 2)), np.eye(2), zero, zero, W, S)
-
-
-def test_covariances_have_two_parts():
-    sds = np.sqrt(np.diagonal(SPD))
-    expected = vm.lognormal_lpdf(sds, MU, P) + vm.lkj_corr_lpdf(SPD / np.outer(sds, sds), 1.7)
-    close(vm.lkj_cov_lpdf(SPD, MU, P, 1.7), expected, 1e-13)
-
-
-def test_masses_add_up():
-    counts = [np.array([i, j, 4 - i - j]) for i in range(5) for j in range(5 - i)]
-    close(math.fsum(math.exp(vm.dirichlet_multinomial_lpmf(n, P)) for n in counts), 1.0, 1e-14)
-    close(math.fsum(math.exp(vm.multinomial_logit_lpmf(n, MU)) for n in counts), 1.0, 1e-14)
-    found = math.fsum(math.exp(vm.ordered_probit_lpmf(n, 0.3, CUTS)) for n in range(1, 5))
-    close(found, 1.0, 1e-14)
-    close(vm.multinomial_logit_lpmf([3, 1, 4], np.log(P)), vm.multinomial_lpmf([3, 1, 4], P), 1e-14)
-
-
-def test_one_row_is_a_normal():
-    y = np.array([[0.7]])
-    expected = -0.5 * 0.49 * 6.0 + 0.5 * math.log(6.0) - HALF_LOG_TWO_PI
-    close(vm.matrix_normal_prec_lpdf(y, 0.0, np.array([[2.0]]), np.array([[3.0]])), expected, 1e-14)
-
-
-# --- programs ---
-
-# Densities whose programs have no step that calls Python.
-STRAIGHT = [
-    "categorical_logit_glm_lpmf", "gaussian_dlm_obs_lpdf", "inv_wishart_cholesky_lpdf",
-    "matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf", "multinomial_logit_lpmf",
-    "ordered_logistic_glm_lpmf", "ordered_probit_lpmf", "wishart_cholesky_lpdf",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("runner", EVERY_RUNNER)
-@pytest.mark.parametrize("name", STRAIGHT)
-def test_recorded_without_python(name, runner):
-    f, (args, others) = DENSITIES[name], ARGUMENTS[name]
-    active = tuple(
-        i for i, x in enumerate(others) if (x is not None and i != 1) or name.endswith("lpdf")
-    )
-    recorded = vm.recorded(f, active, runner=runner)
-    for point in (
-        args,
-        [x if other is None else other for x, other in zip(args, others, strict=True)],
-    ):
-        point = [args[i] if i not in active else x for i, x in enumerate(point)]
-        value, gradients = recorded(*point)
-        expected = vm.value_and_grad(f, active)(*point)
-        close(value, expected[0], 1e-13)
-        close(gradients, expected[1], 1e-12, 1e-13)
-    assert not recorded.program.python_steps()
-
-
-@pytest.mark.parametrize(("name", "place", "bad"), [
-    ("multi_gp_lpdf", 1, -SPD),                   ("wishart_cholesky_lpdf", 1, 0.5),
-    ("gaussian_dlm_obs_lpdf", 3, -P[:1]),         ("ordered_probit_lpmf", 2, CUTS[::-1]),
-    ("matrix_normal_prec_lpdf", 2, -S),           ("ordered_logistic_glm_lpmf", 3, CUTS[::-1]),
-])  # fmt: skip
-def test_recorded_refusals(name, place, bad):
-    f, args = DENSITIES[name], list(ARGUMENTS[name][0])
-    recorded = vm.recorded(f, place)
-    recorded(*args)
-    args[place] = bad
-    refuses(vm.DomainError, rf"^{name}: ", recorded, *args)
-
-
-# --- refusals ---
-
-_GP, _DLM = "multi_gp_lpdf", "gaussian_dlm_obs_lpdf"
-GOOD = [SERIES, S, S, P[:2], S, W, S]
-
-
-def dlm_with(place, bad):
-    return tuple(bad if i == place else x for i, x in enumerate(GOOD))
-
-
-REFUSALS = [
-    ("wishart_cholesky_lpdf", (FACTOR, 1.5, FACTOR_2), vm.DomainError,
-     "Degrees of freedom parameter is 1.5, but must be finite and greater than 2!"),
-    ("wishart_cholesky_lpdf", (FACTOR, 4.0, -FACTOR_2), vm.DomainError,
-     f"Cholesky Scale matrix[0, 0] is {-float(FACTOR_2[0, 0])!r}, but must be positive!"),
-    ("inv_wishart_cholesky_lpdf", (np.eye(2), 4.0, FACTOR), vm.ShapeError,
-    ("Cholesky random variable has shape (2, 2), but must have the shape of Cholesky Scale "
-    "matrix, (3, "
-    "3)!")),
-    ("lkj_cov_lpdf", (SPD, W, P, 1.0), vm.ShapeError,
-     "Location parameter has shape (2,), but must be a scalar or have the shape (3,)!"),
-    ("lkj_cov_lpdf", (SPD, MU, -P, 1.0), vm.DomainError,
-     "Scale parameter[0] is -0.2, but must be positive finite!"),
-    ("dirichlet_multinomial_lpmf", (np.array([1, 2, 3]), np.array([1.0, INF, 1.0])), vm.DomainError,
-     "Prior size parameter[1] is inf, but must be positive finite!"),
-    ("dirichlet_multinomial_lpmf", (np.array([1, 2]), P), vm.ShapeError,
-    ("Number of trials variable has shape (2,), but must match Prior size parameter, of shape "
-    "(3,)!")),
-    ("multinomial_logit_lpmf", (np.array([1, 2]), np.array([0.0, -INF])), vm.DomainError,
-     "log-probabilities parameter[1] is -inf, but must be finite!"),
-    ("ordered_probit_lpmf", (1, INF, CUTS), vm.DomainError,
-     "Location parameter is inf, but must be finite!"),
-    ("ordered_probit_lpmf", (np.array([1, 2]), MU, CUTS), vm.ShapeError,
-     "Location parameter has shape (3,), but must broadcast with (2,)!"),
-    ("matrix_normal_prec_lpdf", (SERIES, 0.0, SPD, SPD), vm.ShapeError,
-    ("Random variable has shape (2, 3), but must have the shape (3, 3), as the precision matrices "
-    "say!")),
-    ("matrix_normal_prec_lpdf", (SERIES, W, S, SPD), vm.ShapeError,
-     "Location parameter has shape (2,), but must be a scalar or have the shape (2, 3)!"),
-    ("matrix_normal_prec_lpdf", (SERIES, 0.0, np.array([[1.0, 2.0], [2.0, 1.0]]), SPD),
-     np.linalg.LinAlgError,
-     "Row precision matrix has the eigenvalue -1, but must be positive definite!"),
-    (_GP, (SERIES, SPD, -P[:2]), vm.DomainError,
-     "Kernel scales[0] is -0.2, but must be positive finite!"),
-    (_GP, (SERIES, S, P[:2]), vm.ShapeError,
-    ("Random variable has shape (2, 3), but must be a matrix with 2 columns, as many as "
-     "Covariance "
-    "matrix has rows!")),
-    (_GP, (SERIES, SPD, P), vm.ShapeError,
-    ("Kernel scales has shape (3,), but must have the shape (2,): one for each row of Random "
-    "variable!")),
-    (_DLM, dlm_with(2, SPD), vm.ShapeError,
-     "G has shape (3, 3), but must have the shape (2, 2), as F has (2, 2)!"),
-    (_DLM, dlm_with(3, -P[:2]), vm.DomainError,
-     "V[0] is -0.2, but must be nonnegative and finite!"),
-    (_DLM, dlm_with(3, 1.0), vm.ShapeError,
-     "V has shape (), but must be a matrix, or a vector: its diagonal!"),
-    (_DLM, dlm_with(4, -np.eye(2)), np.linalg.LinAlgError,
-     "W has the eigenvalue -1, but must be positive semidefinite!"),
-    (_DLM, dlm_with(6, -np.eye(2)), np.linalg.LinAlgError,
-     "C0 has the eigenvalue -1, but must be positive definite!"),
-    (_DLM, dlm_with(0, W), vm.ShapeError, "y has shape (2,), but must be a matrix!"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "error", "message"),
-    REFUSALS,
-    ids=[f"{name}: {m}" for name, _, _, m in REFUSALS],
-)
-def test_refusals(name, args, error, message):
-    expect_refusal(DENSITIES[name], args, error, message)
-
-
-CATEGORIES, X = np.array([1, 2, 3]), np.array([[0.3, -1.2], [1.1, 0.4], [-0.7, 0.8]])
-GLM_REFUSALS = [
-    ("categorical_logit_glm_lpmf", (CATEGORIES, X, MU, np.ones(3)), vm.ShapeError,
-    ("Weight vector has shape (3,), but must be a matrix with 2 rows and a column for each "
-    "category!")),
-    ("categorical_logit_glm_lpmf", (CATEGORIES, X, W, np.ones((2, 3))), vm.ShapeError,
-     "Intercept has shape (2,), but must have the shape (3,)!"),
-    ("categorical_logit_glm_lpmf", (CATEGORIES[:2], X, MU, np.ones((2, 3))), vm.ShapeError,
-     "Vector of dependent variables has shape (2,), but must be a scalar or have the shape (3,)!"),
-    ("ordered_logistic_glm_lpmf", (CATEGORIES, X, MU, CUTS), vm.ShapeError,
-     "Weight vector has shape (3,), but must have the shape (2,)!"),
-    ("ordered_logistic_glm_lpmf", (CATEGORIES, X, W, np.stack([CUTS, CUTS])), vm.ShapeError,
-     "Cut-points has shape (2, 3), but must be a vector!"),
-    ("ordered_logistic_glm_lpmf", (CATEGORIES, np.ones((1, 2, 2)), W, CUTS), vm.ShapeError,
-    ("Matrix of independent variables has shape (1, 2, 2), but must be a matrix, or a vector: one "
-    "row!")),
-    ("ordered_logistic_glm_lpmf", (CATEGORIES, X, W, CUTS[::-1]), vm.DomainError,
-     "Cut-points[1] is 0.2, but must be greater than Cut-points[0], 1.5!"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "error", "message"),
-    GLM_REFUSALS,
-    ids=[f"{n}: {m}" for n, _, _, m in GLM_REFUSALS],
-)
-def test_refusals_of_regressions(name, args, error, message):
-    expect_refusal(DENSITIES[name], args, error, message)
 
 
 @pytest.mark.parametrize("name", ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"])

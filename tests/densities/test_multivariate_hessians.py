@@ -67,20 +67,14 @@ CASES = {
 
 def arguments(parts, x, vector, matrix):
     """Make the arguments from the elements of x, one part after the other."""
-    args, start = [], 0
+    args, rest = [], list(x)
     for part in parts:
-        size = (
-            1 if isinstance(part, float) else len(part[1]) if isinstance(part, tuple) else len(part)
-        )
-        piece = x[start : start + size]
-        args.append(
-            piece[0]
-            if isinstance(part, float)
-            else matrix(piece, part[0])
-            if isinstance(part, tuple)
-            else vector(piece)
-        )
-        start += size
+        if isinstance(part, float):
+            args.append(rest.pop(0))
+            continue
+        index, elements = part if isinstance(part, tuple) else (None, part)
+        piece, rest = rest[: len(elements)], rest[len(elements) :]
+        args.append(vector(piece) if index is None else matrix(piece, index))
     return args
 
 
@@ -91,9 +85,8 @@ def test_hessian(name):
 
     def f(x):
         # The last place of the index is the zero of a factor.
-        return DENSITIES[name](
-            *data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index])
-        )
+        args = arguments(parts, x, np.stack, lambda v, index: np.stack([*v, 0.0])[index])
+        return DENSITIES[name](*data, *args)
 
     def truth(*x):
         def matrix(v, index):

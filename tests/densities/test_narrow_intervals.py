@@ -8,23 +8,14 @@ import mpmath
 import numpy as np
 import pytest
 from comparing import close
-from densities.references import continuous, exact, given
+from densities.references import WITH_TAILS, continuous, every, exact, given
 from recordings import EVERY_RUNNER
 
 import varmat as vm
 import varmat.distributions as dist
-from varmat.densities.cumulative.row import Cumulative, LogCumulative
-from varmat.densities.univariate import Univariate
 
-FAMILIES = [
-    row
-    for name in vm.__all__
-    if isinstance(row := getattr(vm, name), Univariate)
-    and not isinstance(row, LogCumulative)
-    and isinstance(row.cdf, Cumulative)
-]
-SMOOTH = [row for row in FAMILIES if not row.discrete]
-COUNTS = [row for row in FAMILIES if row.discrete and continuous(row)]
+SMOOTH = [row for row in WITH_TAILS if not row.discrete]
+COUNTS = [row for row in WITH_TAILS if row.discrete and continuous(row)]
 # The probabilities of the intervals, nearly.
 MASSES = (1e-14, 1e-9, 1e-5, 2e-3, 0.03)
 STEP = mpmath.mpf(10) ** -20
@@ -74,7 +65,7 @@ def log_mass(row):
     return f
 
 
-@pytest.mark.parametrize("row", SMOOTH, ids=lambda row: row.name)
+@every(SMOOTH)
 def test_every_family(row):
     tried = []
     for point in row.points[:2]:
@@ -104,7 +95,7 @@ def test_every_family(row):
 
 
 @pytest.mark.parametrize("more", [0, 1, 3])
-@pytest.mark.parametrize("row", COUNTS, ids=lambda row: row.name)
+@every(COUNTS)
 def test_few_counts(row, more):
     n, *parameters = given(row, row.points[0])
     places = [i - 1 for i in continuous(row)]
@@ -180,7 +171,7 @@ def test_recorded(runner):
                 close(recorded(x), expected, 1e-9, 1e-14)
 
 
-@pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row.name)
+@every(WITH_TAILS)
 def test_draws(row):
     """Draws of a narrow interval are uniform on it; counts are those of the interval."""
     point = given(row, row.points[0])

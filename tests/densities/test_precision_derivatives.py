@@ -92,15 +92,12 @@ def test_of_arrays(form, counts):
 def test_of_numbers_and_forward(form):
     function, bound = FORMS[form]
     columns = points(MODERATE)[:, ::5]
+    found, forward = [], []
+    for n, mu, phi in zip(*columns.tolist(), strict=True):
+        of_phi = lambda x, n=n, mu=mu: function(n, mu, x)  # noqa: E731
+        found.append(vm.gradient(of_phi, phi))
+        forward.append(vm.jvp(of_phi, (phi,), (1.0,))[1])
     expected = true("phi", *columns)
-    found = [
-        vm.gradient(lambda x, n=n, mu=mu: function(n, mu, x), phi)
-        for n, mu, phi in zip(*columns.tolist(), strict=True)
-    ]
-    forward = [
-        vm.jvp(lambda x, n=n, mu=mu: function(n, mu, x), (phi,), (1.0,))[1]
-        for n, mu, phi in zip(*columns.tolist(), strict=True)
-    ]
     assert max(worst(found, expected), worst(forward, expected)) < bound
 
 

@@ -7,30 +7,27 @@ import math
 import numpy as np
 import pytest
 from comparing import close
+from densities.references import ROWS, TAILS, continuous, every
 
 import varmat as vm
 from varmat.densities import univariate
-from varmat.densities.univariate import Univariate
 
-ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.fast]
-CONDITIONAL = [row for row in ROWS if row.graph(True).parts.when is not None]
+CONDITIONAL = [
+    row for row in (*ROWS, *TAILS) if row.fast and row.graph(True).parts.when is not None
+]
 both_lengths = pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
-
-
-def variables(row):
-    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
 
 
 def one_by_one(row, points):
     """Return value and gradients, computed from single numbers."""
-    single = [vm.value_and_grad(row, variables(row))(*point) for point in points]
+    single = [vm.value_and_grad(row, continuous(row))(*point) for point in points]
     return math.fsum(v for v, _ in single), [
         np.array(g) for g in zip(*(g for _, g in single), strict=True)
     ]
 
 
 def agree(row, points, rtol=1e-12):
-    value, gradients = vm.value_and_grad(row, variables(row))(
+    value, gradients = vm.value_and_grad(row, continuous(row))(
         *map(np.array, zip(*points, strict=True))
     )
     expected, in_each = one_by_one(row, points)
@@ -43,14 +40,14 @@ def as_floats(points):
 
 
 @both_lengths
-@pytest.mark.parametrize("row", CONDITIONAL, ids=lambda row: row.name)
+@every(CONDITIONAL)
 def test_conditional_forms(row, long, monkeypatch):
     """The points lie in the bulk, in the tails, and beside an observation that needs the careful
     form.
     """
     monkeypatch.setattr(univariate, "LONG", long)
     monkeypatch.setattr(row, "_uses", {})
-    if variables(row):
+    if continuous(row):
         agree(row, as_floats(row.points))
         for point in row.tails:
             agree(row, as_floats([point, row.points[0]]), 1e-9)

@@ -8,12 +8,13 @@ import copy
 import inspect
 import math
 import pickle
-import re
+from functools import partial
 
 import numpy as np
 import pytest
 import stan
-from comparing import close, equal, refuses
+from comparing import DOMAIN, SHAPE, close, equal, refuses, refuses_as
+from densities.references import every
 from scipy import stats
 
 import varmat as vm
@@ -45,10 +46,6 @@ SCIPY = {
     "student_t": stats.t,
     "von_mises": lambda mu, kappa: stats.vonmises(kappa, mu),
 }
-
-
-def by_name(rows):
-    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
 
 
 def parameters(row):
@@ -114,7 +111,7 @@ def check_moments(x, mean, covariance):
 # --- numbers ---
 
 
-@by_name(CONTINUOUS)
+@every(CONTINUOUS)
 def test_distribution(row):
     points, draws = stacked(row, 1)
     stem = row.name.removesuffix("_rng")
@@ -131,7 +128,7 @@ def test_distribution(row):
             check_uniform(SCIPY[stem](*point).cdf(x))
 
 
-@by_name(DISCRETE)
+@every(DISCRETE)
 def test_masses(row):
     points, draws = stacked(row, 2)
     assert draws.dtype == np.int64
@@ -140,7 +137,7 @@ def test_masses(row):
         check_chances(x, values, np.exp(row.family.pointwise(values, *point)))
 
 
-@by_name(ROWS)
+@every(ROWS)
 def test_forms_of_calls(row):
     point = parameters(row)[0]
     number = row(*point, rng=3)
@@ -169,7 +166,7 @@ def test_without_a_seed_draws_are_new():
     assert vm.normal_rng(0.0, 1.0) != vm.normal_rng(0.0, 1.0)
 
 
-@by_name(ALL)
+@every(ALL)
 def test_names(row):
     assert pickle.loads(pickle.dumps(row)) is copy.deepcopy(row) is row
     assert repr(row).startswith(f"<varmat random numbers {row.name}(")
@@ -177,7 +174,7 @@ def test_names(row):
     assert row.family is None or row.family.rng is row
 
 
-@by_name([row for row in ALL if row.family is not None])
+@every([row for row in ALL if row.family is not None])
 def test_parameters_are_those_of_the_density(row):
     """The parameters have the order that they have in the density. Sizes, which only a draw needs,
     may come between them.
@@ -234,84 +231,66 @@ def test_refuses_what_stan_refuses(entry):
 
 # --- what is refused ---
 
+NORMAL, ONE = vm.normal_rng, [[1.0]]
+TOO_LARGE = "but must be at most 9.22e+18, for counts have 64 bits!"
+NO_DERIVATIVE = "is a variable, but a draw has no derivative: pass varmat.value of it!"
+NOT_BROADCAST = "but must be a shape to which that of the arguments,"
 
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: vm.normal_rng(0.0, [1.0, -1.0]), vm.DomainError,
-     "normal_rng: Scale parameter[1] is -1.0, but must be positive finite!"),
-    (lambda: vm.normal_rng(0.0, math.inf), vm.DomainError,
-     "normal_rng: Scale parameter is inf, but must be positive finite!"),
-    (lambda: vm.bernoulli_logit_rng(math.inf), vm.DomainError,
-     "bernoulli_logit_rng: Logit transformed probability parameter is inf, but must be finite!"),
-    (lambda: vm.binomial_rng(2.5, 0.3), vm.DomainError,
-     "binomial_rng: Population size parameter is 2.5, but must be an integer!"),
-    (lambda: vm.binomial_rng(math.inf, 0.3), vm.DomainError,
-     "binomial_rng: Population size parameter is inf, but must be nonnegative finite!"),
-    (lambda: vm.uniform_rng(1.0, 1.0), vm.DomainError,
-     "uniform_rng: Upper bound parameter is 1.0, but must be greater than the lower bound!"),
-    (lambda: vm.skew_double_exponential_rng(0.0, 1.0, 1.0), vm.DomainError,
-     ("skew_double_exponential_rng: Skewness parameter is 1.0, but must be greater than 0 and less "
-     "than 1!")),
-    (lambda: vm.poisson_rng(1e19), vm.DomainError,
-     ("poisson_rng: the rate of a count is 1e+19, but must be at most 9.22e+18, for counts have 64 "
-     "bits!")),
-    (lambda: vm.poisson_log_rng(800.0), vm.DomainError,
-     ("poisson_log_rng: the rate of a count is inf, but must be at most 9.22e+18, for counts have "
-     "64 bits!")),
-    (lambda: vm.hypergeometric_rng(3, 10**9, 4), vm.DomainError,
-     ("hypergeometric_rng: Successes in population parameter is 1000000000.0, but must be "
-     "nonnegative and less than 10**9!")),
-    (lambda: vm.normal_rng(np.zeros(2), np.ones(3)), vm.ShapeError,
-     ("normal_rng: Scale parameter has shape (3,), but must have a shape that broadcasts with "
-      "(2,)!")),
-    (lambda: vm.normal_rng(np.zeros(2), 1.0, size=3), vm.ShapeError,
-     ("normal_rng: size is (3,), but must be a shape to which the shape of the arguments, (2,), "
-     "broadcasts!")),
-    (lambda: vm.normal_rng(np.zeros((2, 1)), 1.0, size=3), vm.ShapeError,
-     ("normal_rng: size is (3,), but must be a shape to which the shape of the arguments, (2, "
-     "1), broadcasts!")),
-    (lambda: vm.normal_rng(0.0, 1.0, size=-1), vm.DomainError,
-     "normal_rng: size is -1, but must not be negative!"),
-    (lambda: vm.normal_rng(0.0, 1.0, size=1.5), TypeError,
-     "normal_rng: size is 1.5, but must be an integer or a tuple of integers!"),
-    (lambda: vm.normal_rng(0.0), TypeError,
-     ("normal_rng: missing a required argument: 'sigma'; the signature is normal_rng(mu, sigma, *, "
-     "rng=None, size=None)")),
-    (lambda: vm.normal_rng(vm.var(0.0), 1.0), TypeError,
-     ("normal_rng: Location parameter is a variable, but a draw has no derivative: pass "
-     "varmat.value of it!")),
-    (lambda: vm.dirichlet_rng(vm.var([1.0, 2.0])), TypeError,
-     ("dirichlet_rng: prior sample sizes is a variable, but a draw has no derivative: pass "
-     "varmat.value of it!")),
-    (lambda: vm.normal_rng(0.0, "1"), TypeError,
-     ("normal_rng: Scale parameter has dtype <U1, but must be real numbers (float64, or what "
-     "converts to it)")),
-    (lambda: vm.dirichlet_rng(1.0), vm.ShapeError,
-     "dirichlet_rng: prior sample sizes has shape (), but must be a vector (or a stack of them)!"),
-    (lambda: vm.multi_normal_rng(MU[:2], S), vm.ShapeError,
-     ("multi_normal_rng: Covariance matrix has shape (3, 3), with 3 where it must fit Location "
-     "parameter, which has 2!")),
-    (lambda: vm.multi_normal_rng(MU, -S), vm.DomainError,
-     "multi_normal_rng: Covariance matrix has the eigenvalue -2.3"),
-    (lambda: vm.wishart_rng(1.5, S), vm.DomainError,
-     "wishart_rng: Degrees of freedom parameter is 1.5, but must be finite and greater than 2!"),
-    (lambda: vm.lkj_corr_rng(0, 1.0), vm.DomainError,
-     "lkj_corr_rng: Number of rows is 0.0, but must be at least 1!"),
-    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], [[-1.0]], [[1.0]], [0.0], [[1.0]], 2),
-     vm.DomainError,
-     "gaussian_dlm_obs_rng: V has the eigenvalue -1, but must be positive semidefinite!"),
-    (lambda: vm.hmm_latent_rng(np.zeros(3), np.eye(2), [0.5, 0.5]), vm.ShapeError,
-     "hmm_latent_rng: log_omegas has shape (3,), but must be a matrix (or a stack of them)!"),
-    (lambda: vm.hmm_latent_rng(np.zeros((2, 3)), np.full((2, 2), 0.6), [0.5, 0.5]), vm.DomainError,
-     "hmm_latent_rng: sum(Gamma)[0] is 1.2, but must be 1 to within 1e-08!"),
-    (lambda: vm.gaussian_dlm_obs_rng([[1.0]], [[1.0]], np.ones((1, 1, 1)), [[1.0]], [0.0], [[1.0]],
-        2), vm.ShapeError,
-     "gaussian_dlm_obs_rng: V has shape (1, 1, 1), but must be a matrix!"),
-    (lambda: vm.hmm_latent_rng([[-math.inf], [-math.inf]], np.eye(2), [0.5, 0.5]), vm.DomainError,
-     ("hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow at least "
-     "one!")),
+
+@pytest.mark.parametrize(("f", "args", "error", "text"), [
+    (NORMAL, (0.0, [1.0, -1.0]), DOMAIN,
+     "Scale parameter[1] is -1.0, but must be positive finite!"),
+    (NORMAL, (0.0, math.inf), DOMAIN, "Scale parameter is inf, but must be positive finite!"),
+    (vm.bernoulli_logit_rng, (math.inf,), DOMAIN,
+     "Logit transformed probability parameter is inf, but must be finite!"),
+    (vm.binomial_rng, (2.5, 0.3), DOMAIN,
+     "Population size parameter is 2.5, but must be an integer!"),
+    (vm.binomial_rng, (math.inf, 0.3), DOMAIN,
+     "Population size parameter is inf, but must be nonnegative finite!"),
+    (vm.uniform_rng, (1.0, 1.0), DOMAIN,
+     "Upper bound parameter is 1.0, but must be greater than the lower bound!"),
+    (vm.skew_double_exponential_rng, (0.0, 1.0, 1.0), DOMAIN,
+     "Skewness parameter is 1.0, but must be greater than 0 and less than 1!"),
+    (vm.poisson_rng, (1e19,), DOMAIN, f"the rate of a count is 1e+19, {TOO_LARGE}"),
+    (vm.poisson_log_rng, (800.0,), DOMAIN, f"the rate of a count is inf, {TOO_LARGE}"),
+    (vm.hypergeometric_rng, (3, 10**9, 4), DOMAIN, ("Successes in population parameter is "
+     "1000000000.0, but must be nonnegative and less than 10**9!")),
+    (NORMAL, (np.zeros(2), np.ones(3)), SHAPE,
+     "Scale parameter has shape (3,), but must have a shape that broadcasts with (2,)!"),
+    (partial(NORMAL, size=3), (np.zeros(2), 1.0), SHAPE,
+     f"size is (3,), {NOT_BROADCAST} (2,), broadcasts!"),
+    (partial(NORMAL, size=3), (np.zeros((2, 1)), 1.0), SHAPE,
+     f"size is (3,), {NOT_BROADCAST} (2, 1), broadcasts!"),
+    (partial(NORMAL, size=-1), (0.0, 1.0), DOMAIN, "size is -1, but must not be negative!"),
+    (partial(NORMAL, size=1.5), (0.0, 1.0), TypeError,
+     "size is 1.5, but must be an integer or a tuple of integers!"),
+    (NORMAL, (0.0,), TypeError, ("missing a required argument: 'sigma'; the signature is "
+     "normal_rng(mu, sigma, *, rng=None, size=None)")),
+    (NORMAL, (vm.var(0.0), 1.0), TypeError, f"Location parameter {NO_DERIVATIVE}"),
+    (vm.dirichlet_rng, (vm.var([1.0, 2.0]),), TypeError, f"prior sample sizes {NO_DERIVATIVE}"),
+    (NORMAL, (0.0, "1"), TypeError, ("Scale parameter has dtype <U1, but must be real numbers "
+     "(float64, or what converts to it)")),
+    (vm.dirichlet_rng, (1.0,), SHAPE,
+     "prior sample sizes has shape (), but must be a vector (or a stack of them)!"),
+    (vm.multi_normal_rng, (MU[:2], S), SHAPE, ("Covariance matrix has shape (3, 3), with 3 where "
+     "it must fit Location parameter, which has 2!")),
+    (vm.multi_normal_rng, (MU, -S), DOMAIN, "Covariance matrix has the eigenvalue -2.3"),
+    (vm.wishart_rng, (1.5, S), DOMAIN,
+     "Degrees of freedom parameter is 1.5, but must be finite and greater than 2!"),
+    (vm.lkj_corr_rng, (0, 1.0), DOMAIN, "Number of rows is 0.0, but must be at least 1!"),
+    (vm.gaussian_dlm_obs_rng, (ONE, ONE, [[-1.0]], ONE, [0.0], ONE, 2), DOMAIN,
+     "V has the eigenvalue -1, but must be positive semidefinite!"),
+    (vm.gaussian_dlm_obs_rng, (ONE, ONE, [ONE], ONE, [0.0], ONE, 2), SHAPE,
+     "V has shape (1, 1, 1), but must be a matrix!"),
+    (vm.hmm_latent_rng, (np.zeros(3), np.eye(2), [0.5, 0.5]), SHAPE,
+     "log_omegas has shape (3,), but must be a matrix (or a stack of them)!"),
+    (vm.hmm_latent_rng, (np.zeros((2, 3)), np.full((2, 2), 0.6), [0.5, 0.5]), DOMAIN,
+     "sum(Gamma)[0] is 1.2, but must be 1 to within 1e-08!"),
+    (vm.hmm_latent_rng, ([[-math.inf], [-math.inf]], np.eye(2), [0.5, 0.5]), DOMAIN,
+     "log_omegas, Gamma and rho allow no path of states, but must allow at least one!"),
 ])  # fmt: skip
-def test_refusals(call, error, message):
-    refuses(error, f"^{re.escape(message)}", call)
+def test_refusals(f, args, error, text):
+    refuses_as(error, f"{getattr(f, 'func', f).name}: {text}", f, *args)
 
 
 # --- edges ---
@@ -344,19 +323,70 @@ def test_impossible_categories_are_not_chosen_at_the_ends():
         assert chosen(Ends(), (2,), np.array([theta, theta])).tolist() == [2, 3]
 
 
-# --- vectors ---
+# --- vectors and matrices ---
 
 
-@pytest.mark.parametrize("draw", [
-    lambda **k: vm.multi_normal_rng(MU, S, **k),
-    lambda **k: vm.multi_normal_cholesky_rng(MU, L + np.triu(np.full((3, 3), 9.0), 1), **k),
-    lambda **k: vm.multi_normal_prec_rng(MU, np.linalg.inv(S), **k),
-    lambda **k: vm.multi_student_t_rng(math.inf, MU, S, **k),
-    lambda **k: vm.multi_student_t_rng(12.0, MU, S / 1.2, **k),
-    lambda **k: vm.multi_student_t_cholesky_rng(12.0, MU, L / math.sqrt(1.2), **k),
+def spread(theta):
+    """Return the covariance of the counts of one trial."""
+    theta = np.asarray(theta)
+    return np.diag(theta) - np.outer(theta, theta)
+
+
+ALPHA, THETA = np.array([1.0, 0.5, 4.5]), np.array([0.2, 0.1, 0.7])
+SHARE = ALPHA / 6.0
+MEANS, COLUMNS = np.arange(6.0).reshape(3, 2), np.array([[2.0, 0.5], [0.5, 1.0]])
+SCALES, WITHOUT_MEAN = np.array([0.5, 3.0]), np.zeros(6)
+OF_PROCESSES = np.kron(np.diag(1.0 / SCALES), S)
+X, BETA = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]]), np.array([0.4, -0.3])
+INTERCEPTS, SIGMAS = np.array([0.2, 0.1, -0.5]), np.array([1.0, 2.0, 0.5])
+ETA = INTERCEPTS + X @ BETA
+WINS, RATES = 1.0 / (1.0 + np.exp(-ETA)), np.exp(ETA)
+
+
+@pytest.mark.parametrize(("f", "args", "mean", "covariance"), [
+    (vm.multi_normal_rng, (MU, S), MU, S),
+    (vm.multi_normal_cholesky_rng, (MU, L + np.triu(np.full((3, 3), 9.0), 1)), MU, S),
+    (vm.multi_normal_prec_rng, (MU, np.linalg.inv(S)), MU, S),
+    (vm.multi_student_t_rng, (math.inf, MU, S), MU, S),
+    (vm.multi_student_t_rng, (12.0, MU, S / 1.2), MU, S),
+    (vm.multi_student_t_cholesky_rng, (12.0, MU, L / math.sqrt(1.2)), MU, S),
+    (vm.dirichlet_rng, (ALPHA,), SHARE, spread(SHARE) / 7.0),
+    (vm.multinomial_rng, (THETA, 9), 9 * THETA, 9 * spread(THETA)),
+    (vm.multinomial_logit_rng, (np.log(THETA) + 3.0, 9), 9 * THETA, 9 * spread(THETA)),
+    (vm.dirichlet_multinomial_rng, (ALPHA, 9), 9 * SHARE, 9 * spread(SHARE) * (9 + 6) / 7),
+    (vm.matrix_normal_prec_rng, (MEANS, S, COLUMNS), MEANS.ravel(),
+     np.kron(np.linalg.inv(S), np.linalg.inv(COLUMNS))),
+    (vm.multi_gp_rng, (S, SCALES), WITHOUT_MEAN, OF_PROCESSES),
+    (vm.multi_gp_cholesky_rng, (L, SCALES), WITHOUT_MEAN, OF_PROCESSES),
+    (vm.normal_id_glm_rng, (X, INTERCEPTS, BETA, SIGMAS), ETA, np.diag(SIGMAS**2)),
+    (vm.bernoulli_logit_glm_rng, (X, INTERCEPTS, BETA), WINS, np.diag(WINS * (1 - WINS))),
+    (vm.binomial_logit_glm_rng, (7, X, INTERCEPTS, BETA), 7 * WINS, np.diag(7 * WINS * (1 - WINS))),
+    (vm.poisson_log_glm_rng, (X, INTERCEPTS, BETA), RATES, np.diag(RATES)),
+    (vm.neg_binomial_2_log_glm_rng, (X, INTERCEPTS, BETA, 3.0), RATES,
+     np.diag(RATES + RATES**2 / 3.0)),
 ])  # fmt: skip
-def test_normal_and_student_vectors(draw):
-    check_moments(draw(rng=1, size=DRAWS), MU, S)
+def test_means_and_covariances(f, args, mean, covariance):
+    draws = f(*args, rng=1, size=DRAWS)
+    assert (draws.dtype == np.int64) == f.integer
+    check_moments(draws.reshape(DRAWS, -1), mean, covariance)
+
+
+CUTS, LOGITS = np.array([-1.0, 0.2, 1.5]), np.log([0.2, 0.1, 1e-9, 0.7])
+ORDERED = [math.exp(vm.ordered_logistic_lpmf(n, 0.3, CUTS)) for n in range(1, 5)]
+PROBIT = np.diff(stats.norm.cdf([-math.inf, *(CUTS - 0.3), math.inf]))
+SUCCESSES = np.convolve(np.convolve([0.8, 0.2], [0.1, 0.9]), [0.5, 0.5])
+
+
+@pytest.mark.parametrize(("f", "args", "first", "chances"), [
+    (vm.categorical_rng, ([0.2, 0.1, 0.0, 0.7],), 1, [0.2, 0.1, 0.0, 0.7]),
+    (vm.categorical_logit_rng, (LOGITS,), 1, [0.2, 0.1, 0.0, 0.7]),
+    (vm.ordered_logistic_rng, (0.3, CUTS), 1, ORDERED),
+    (vm.ordered_probit_rng, (0.3, CUTS), 1, PROBIT),
+    (vm.poisson_binomial_rng, ([0.2, 0.9, 0.5],), 0, SUCCESSES),
+])  # fmt: skip
+def test_categories(f, args, first, chances):
+    draws = f(*args, rng=2, size=DRAWS)
+    check_chances(draws, np.arange(len(chances)) + first, chances)
 
 
 def test_student_vectors_have_student_marginals():
@@ -400,64 +430,27 @@ def test_stacks_of_matrices(draw, matrix):
     assert draw(MU, stack[:0], rng=1).shape == (0, 3)
     assert draw(MU, stack, rng=1, size=(4, 3)).shape == (4, 3, 3)
     stack[1, 2, 2] = -1.0
-    refuses(vm.DomainError, r"(\[1, 2, 2\] is -1.0|\[1\] has the eigenvalue)", draw, MU, stack)
-    with pytest.raises(vm.ShapeError, match=r"must be a square matrix \(or a stack of them\)!"):
-        draw(MU, np.ones((2, 3, 2)))
-    refuses(vm.ShapeError, r"broadcasts with \(2,\)!", draw, [MU, MU], [matrix] * 3)
-
-
-def spread(theta):
-    theta = np.asarray(theta)
-    return np.diag(theta) - np.outer(theta, theta)
-
-
-def test_simplexes_and_counts():
-    alpha, theta = np.array([1.0, 0.5, 4.5]), np.array([0.2, 0.1, 0.7])
-    share = alpha / 6.0
-    check_moments(vm.dirichlet_rng(alpha, rng=1, size=DRAWS), share, spread(share) / 7.0)
-    for x in (
-        vm.multinomial_rng(theta, 9, rng=2, size=DRAWS),
-        vm.multinomial_logit_rng(np.log(theta) + 3.0, 9, rng=3, size=DRAWS),
-    ):
-        assert x.dtype == np.int64
-        check_moments(x, 9 * theta, 9 * spread(theta))
-    x = vm.dirichlet_multinomial_rng(alpha, 9, rng=4, size=DRAWS)
-    check_moments(x, 9 * share, 9 * spread(share) * (9 + 6) / 7)
-
-
-def test_categories():
-    theta, c = np.array([0.2, 0.1, 0.0, 0.7]), np.array([-1.0, 0.2, 1.5])
-    check_chances(vm.categorical_rng(theta, rng=1, size=DRAWS), range(1, 5), theta)
-    log = np.log([0.2, 0.1, 1e-9, 0.7])
-    check_chances(vm.categorical_logit_rng(log, rng=2, size=DRAWS), range(1, 5), theta)
-    logistic = [math.exp(vm.ordered_logistic_lpmf(n, 0.3, c)) for n in range(1, 5)]
-    check_chances(vm.ordered_logistic_rng(0.3, c, rng=3, size=DRAWS), range(1, 5), logistic)
-    probit = np.diff(stats.norm.cdf([-math.inf, *(c - 0.3), math.inf]))
-    check_chances(vm.ordered_probit_rng(0.3, c, rng=4, size=DRAWS), range(1, 5), probit)
-    p = np.array([0.2, 0.9, 0.5])
-    x = vm.poisson_binomial_rng(p, rng=5, size=DRAWS)
-    check_chances(x, range(4), np.convolve(np.convolve([0.8, 0.2], [0.1, 0.9]), [0.5, 0.5]))
-
-
-# --- matrices ---
+    refuses(DOMAIN, r"(\[1, 2, 2\] is -1.0|\[1\] has the eigenvalue)", draw, MU, stack)
+    rule = r"must be a square matrix \(or a stack of them\)!"
+    refuses(SHAPE, rule, draw, MU, np.ones((2, 3, 2)))
+    refuses(SHAPE, r"broadcasts with \(2,\)!", draw, [MU, MU], [matrix] * 3)
 
 
 def test_wishart_matrices():
     nu, n = 6.5, DRAWS // 2
-    factors = vm.wishart_cholesky_rng(nu, L, rng=2, size=n)
-    assert np.all(np.triu(factors, 1) == 0.0)
-    assert np.all(np.diagonal(factors, 0, 1, 2) > 0.0)
+    factors, inverse_factors = (
+        f(nu, L, rng=2, size=n) for f in (vm.wishart_cholesky_rng, vm.inv_wishart_cholesky_rng)
+    )
+    for each in (factors, inverse_factors):
+        assert np.all(np.triu(each, 1) == 0.0)
+        assert np.all(np.diagonal(each, 0, 1, 2) > 0.0)
     variances = nu * (S**2 + np.outer(np.diag(S), np.diag(S)))
     for x in (vm.wishart_rng(nu, S, rng=1, size=n), factors @ factors.mT):
         check_mean(x, nu * S)
         check_mean((x - nu * S) ** 2, variances)
-    factors = vm.inv_wishart_cholesky_rng(nu, L, rng=4, size=n)
-    assert np.all(np.triu(factors, 1) == 0.0)
-    assert np.all(np.diagonal(factors, 0, 1, 2) > 0.0)
-    for x in (vm.inv_wishart_rng(nu, S, rng=3, size=n), factors @ factors.mT):
+    for x in (vm.inv_wishart_rng(nu, S, rng=3, size=n), inverse_factors @ inverse_factors.mT):
         check_mean(x, S / (nu - 4.0))
-        inverse = np.linalg.inv(x)
-        check_mean(inverse, nu * np.linalg.inv(S))
+        check_mean(np.linalg.inv(x), nu * np.linalg.inv(S))
         close(x[0], x[0].T, 1e-14)
 
 
@@ -473,18 +466,6 @@ def test_correlation_matrices():
     partial = factors[:, 2, 1] / np.sqrt(1.0 - factors[:, 2, 0] ** 2)
     check_uniform(stats.beta(eta, eta).cdf(0.5 + 0.5 * partial))
     assert vm.lkj_corr_rng(1, eta).tolist() == [[1.0]]
-
-
-def test_matrices_of_normal_numbers():
-    mu, d = np.arange(6.0).reshape(3, 2), np.array([[2.0, 0.5], [0.5, 1.0]])
-    x = vm.matrix_normal_prec_rng(mu, S, d, rng=1, size=DRAWS)
-    check_moments(x.reshape(DRAWS, 6), mu.ravel(), np.kron(np.linalg.inv(S), np.linalg.inv(d)))
-    w = np.array([0.5, 3.0])
-    for x in (
-        vm.multi_gp_rng(S, w, rng=2, size=DRAWS),
-        vm.multi_gp_cholesky_rng(L, w, rng=3, size=DRAWS),
-    ):
-        check_moments(x.reshape(DRAWS, 6), np.zeros(6), np.kron(np.diag(1.0 / w), S))
 
 
 @pytest.mark.parametrize("vector", [False, True])
@@ -526,41 +507,25 @@ def test_hidden_states():
     equal(drawn[..., 0], np.tile([1, 2], (500, 1)))
 
 
-# --- regressions ---
-
-
-def test_linear_models():
-    x = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
-    alpha = np.array([0.2, 0.1, -0.5])
-    beta = np.array([0.4, -0.3])
-    sigma, eta = np.array([1.0, 2.0, 0.5]), np.array([0.2, 0.1, -0.5]) + x @ beta
-    settings = {"rng": 1, "size": DRAWS}
-    p, mean = 1.0 / (1.0 + np.exp(-eta)), np.exp(eta)
-    check_moments(vm.normal_id_glm_rng(x, alpha, beta, sigma, **settings), eta, np.diag(sigma**2))
-    check_moments(vm.bernoulli_logit_glm_rng(x, alpha, beta, **settings), p, np.diag(p * (1 - p)))
-    check_moments(
-        vm.binomial_logit_glm_rng(7, x, alpha, beta, **settings), 7 * p, np.diag(7 * p * (1 - p))
-    )
-    check_moments(vm.poisson_log_glm_rng(x, alpha, beta, **settings), mean, np.diag(mean))
-    x_phi = vm.neg_binomial_2_log_glm_rng(x, alpha, beta, 3.0, **settings)
-    check_moments(x_phi, mean, np.diag(mean + mean**2 / 3.0))
-    c = np.array([-1.0, 0.2])
-    ordered = vm.ordered_logistic_glm_rng(x, beta, c, **settings)
+def test_categories_of_linear_models():
+    c, alpha = np.array([-1.0, 0.2]), [0.0, 0.3, -0.2]
     weights = np.array([[1.0, 0.0, -1.0], [0.5, 0.0, 2.0]])
-    categories = vm.categorical_logit_glm_rng(x, [0.0, 0.3, -0.2], weights, **settings)
-    logits = np.exp([0.0, 0.3, -0.2] + x @ weights)
+    ordered = vm.ordered_logistic_glm_rng(X, BETA, c, rng=1, size=DRAWS)
+    categories = vm.categorical_logit_glm_rng(X, alpha, weights, rng=1, size=DRAWS)
+    logits = np.exp(alpha + X @ weights)
     for i in range(3):
-        chances = [math.exp(vm.ordered_logistic_lpmf(n, x[i] @ beta, c)) for n in (1, 2, 3)]
+        chances = [math.exp(vm.ordered_logistic_lpmf(n, X[i] @ BETA, c)) for n in (1, 2, 3)]
         check_chances(ordered[:, i], [1, 2, 3], chances)
         check_chances(categories[:, i], [1, 2, 3], logits[i] / np.sum(logits[i]))
-    assert vm.normal_id_glm_rng(x, 0.0, beta, 1.0).shape == (3,)
-    # Draws of the parameters give a row each.
-    several = vm.normal_id_glm_rng(
-        x, np.array([[0.0], [1e6]]), np.array([beta, -beta]), np.array([[1e-9], [1e-3]]), rng=1
-    )
-    close(several, [x @ beta, 1e6 - x @ beta], 1e-7)
-    message = r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of"
-    refuses(vm.ShapeError, message, vm.normal_id_glm_rng, x, [0.0, 1.0], beta, 1.0)
+
+
+def test_each_draw_of_parameters_gives_a_row():
+    assert vm.normal_id_glm_rng(X, 0.0, BETA, 1.0).shape == (3,)
+    alpha, sigma = np.array([[0.0], [1e6]]), np.array([[1e-9], [1e-3]])
+    several = vm.normal_id_glm_rng(X, alpha, np.array([BETA, -BETA]), sigma, rng=1)
+    close(several, [X @ BETA, 1e6 - X @ BETA], 1e-7)
+    text = "normal_id_glm_rng: Intercept has shape (2,), with 2 where it must fit Matrix of"
+    refuses_as(SHAPE, text, vm.normal_id_glm_rng, X, [0.0, 1.0], BETA, 1.0)
 
 
 def test_a_binomial_regression_has_its_own_trials_in_each_row():
@@ -578,4 +543,4 @@ def test_a_binomial_regression_has_its_own_trials_in_each_row():
         "^binomial_logit_glm_rng: Matrix of independent variables has shape .*, with 3 where it "
         "must fit Population size parameter, which has 2!$"
     )
-    refuses(vm.ShapeError, rule, vm.binomial_logit_glm_rng, [1, 2], x, 0.0, [1.0, 2.0])
+    refuses(SHAPE, rule, vm.binomial_logit_glm_rng, [1, 2], x, 0.0, [1.0, 2.0])

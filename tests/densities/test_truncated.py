@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from comparing import close, refuses
+from comparing import close, refuses, refuses_as
 from densities.references import exact
 
 import varmat as vm
@@ -53,21 +53,19 @@ def test_intervals_in_the_tails(bounds):
 
 @every_bound
 def test_all_routes_agree(bounds):
-    expect_ad(lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma), 0.3, 1.1)
-    expect_ad(
-        lambda mu, sigma: vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma),
-        np.array([0.3, -0.2, 1.0]),
-        1.1,
-    )
-    expect_ad(
-        lambda y, lower: vm.truncated(vm.logistic_lpdf, lower=lower, upper=3.0)(y, 0.2, 1.3),
-        Y,
-        -0.4,
-    )
-    expect_ad(
-        lambda upper: vm.truncated(vm.logistic_lpdf, lower=-1.0, upper=upper)(Y, 0.2, 1.3),
-        np.array([1.4, 2.0, 3.0]),
-    )
+    def f(mu, sigma):
+        return vm.truncated(vm.normal_lpdf, **bounds)(Y, mu, sigma)
+
+    expect_ad(f, 0.3, 1.1)
+    expect_ad(f, np.array([0.3, -0.2, 1.0]), 1.1)
+
+
+def test_all_routes_agree_for_ends():
+    def f(y, lower, upper):
+        return vm.truncated(vm.logistic_lpdf, lower=lower, upper=upper)(y, 0.2, 1.3)
+
+    expect_ad(lambda y, lower: f(y, lower, 3.0), Y, -0.4)
+    expect_ad(lambda upper: f(Y, -1.0, upper), np.array([1.4, 2.0, 3.0]))
 
 
 def test_parameters_that_all_observations_share():
@@ -96,16 +94,21 @@ def test_recorded_where_an_observation_leaves_the_interval():
     assert recorded(np.array([0.3, 0.2]))[0] == -math.inf
 
 
-def test_refusals():
-    message = r"truncated: density is .*, but must be a density of one variable that has"
+@pytest.mark.parametrize(("density", "bounds", "error", "text"), [
+    (vm.normal_lpdf, {}, TypeError, "truncated: neither lower nor upper is given"),
+    (vm.normal_lpdf, {"lower": 1.0, "upper": 0.0}, vm.DomainError,
+     "truncated: lower is 1.0 and upper is 0.0, but lower must be below upper!"),
+])  # fmt: skip
+def test_refusals(density, bounds, error, text):
+    refuses_as(error, text, vm.truncated, density, **bounds)
+
+
+def test_a_truncated_density_checks_its_parameters():
+    made = vm.truncated(vm.normal_lpdf, lower=1.0)
+    refuses(vm.DomainError, r"normal_lpdf: Scale parameter is -1\.0", made, 2.0, 0.0, -1.0)
+    assert repr(made) == "varmat.truncated(normal_lpdf, lower=1.0)"
+    message = "must be a density of one variable that has"
     refuses(TypeError, message, vm.truncated, vm.multi_normal_lpdf, lower=0.0)
-    refuses(TypeError, "truncated: neither lower nor upper is given", vm.truncated, vm.normal_lpdf)
-    message = r"truncated: lower is 1.0 and upper is 0.0, but lower must be below upper!"
-    refuses(vm.DomainError, message, vm.truncated, vm.normal_lpdf, lower=1.0, upper=0.0)
-    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0"):
-        vm.truncated(vm.normal_lpdf, lower=1.0)(2.0, 0.0, -1.0)
-    found = repr(vm.truncated(vm.normal_lpdf, lower=1.0))
-    assert found == "varmat.truncated(normal_lpdf, lower=1.0)"
 
 
 @pytest.mark.parametrize("shapes", [*itertools.product([(), (2,), (3, 1)], repeat=4)])

@@ -155,7 +155,7 @@ def test_elements_and_other_shapes():
 
 def test_an_element_taken_by_a_function_is_no_view():
     builder = Builder()
-    with pytest.raises(TypeError, match="an element is no view"):
+    with pytest.raises(TypeError, match="an element is not a view"):
         builder.view(builder.argument((3,)), lambda a: a[0])
 
 

@@ -63,6 +63,11 @@ SELECTIONS = {
         + np.where(np.flip(np.transpose(np.reshape(np.roll(x[:6] > 0, 1), (3, 2)))), 0.5, x[1])
         + np.where(np.tile(np.repeat(x[:3] < 1, 2)[::2], (2, 1)), x[2], np.copy(x[3:6] > 0) * 1.0)
     ),
+    "joined": lambda x: np.sum(
+        np.where(np.concatenate([x[:2] > 0.2, np.array([True]), x[3:] < 1]), x, x**2)
+        + np.where(np.repeat(np.stack([x[0] > 0, x[1] < 1, x[2] > 0.5]), len(x) // 3), x, 0.5)
+        + np.concatenate([x[:1] > 0, x[1:]]) * x + np.where(np.append(x[:1] > 0, x[1:] < 0), 1.0, x)
+    ),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }  # fmt: skip
 
@@ -103,6 +108,7 @@ def test_special_values_are_compared_as_numpy_compares_them(compare):
 
 @pytest.mark.parametrize("f", [
     lambda x: np.sum(x[x > 0]),
+    lambda x: np.sum(np.where(np.einsum("i,i->i", x > 0, x > 1), x, 0.0)),
     lambda x: x[np.where(x > 0)[0][0]],
     lambda x: x[0] * np.asarray(x > 0)[0],
     lambda x: np.array(x > 0, dtype=float) @ x,

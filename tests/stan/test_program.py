@@ -264,9 +264,7 @@ def test_a_model_says_what_its_recording_makes_of_loops() -> None:
     assert inside.endswith("recorded: one loop, whose body is written once")
     assert "an iteration reads `x`, to which others assign (line 15)" in rolled
     assert rolled.endswith("recorded: one loop, whose body is written once")
-    assert single.endswith(
-        "4 passes, one by one: a loop takes 16 that are alike, one after the other"
-    )
+    assert single.endswith("4 passes, one by one: a loop takes 16 equal ones in sequence")
     assert together.endswith("all passes at once")
     forced = walk.model(data, representation="varmat").representation()
     assert forced.variables["x"].reason.startswith("forced; chosen: matvar")

@@ -76,7 +76,7 @@ def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises
@@ -159,7 +159,7 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises

@@ -256,7 +256,7 @@ def gaussian_dlm_obs_lpdf(
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+        Zero without observations; -inf, with a gradient of zero, if one is infinite.
 
     Raises
     ------

@@ -349,7 +349,7 @@ def normal_id_glm_lpdf() -> None:
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none.
+        The sum over the observations; zero without any.
 
     Raises
     ------
@@ -399,7 +399,7 @@ def bernoulli_logit_glm_lpmf() -> None:
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        The sum over the observations; zero without any, and -inf, with the gradient zero, if
         one of them is not 0 or 1.
 
     Raises
@@ -451,7 +451,7 @@ def poisson_log_glm_lpmf() -> None:
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        The sum over the observations; zero without any, and -inf, with the gradient zero, if
         one of them is not a count.
 
     Raises

@@ -125,7 +125,7 @@ def categorical_logit_glm_lpmf(
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises
@@ -343,7 +343,7 @@ def ordered_logistic_glm_lpmf(
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises

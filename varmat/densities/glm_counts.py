@@ -45,7 +45,7 @@ def binomial_logit_glm_lpmf() -> None:
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        The sum over the observations; zero without any, and -inf, with the gradient zero, if
         one of them is impossible.
 
     Raises
@@ -117,7 +117,7 @@ def neg_binomial_2_log_glm_lpmf() -> None:
     Returns
     -------
     float or Var
-        The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
+        The sum over the observations; zero without any, and -inf, with the gradient zero, if
         one of them is not a count.
 
     Raises

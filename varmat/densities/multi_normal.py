@@ -159,7 +159,7 @@ def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: For
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+        Zero without observations; -inf, with a gradient of zero, if one is infinite.
 
     {raises}
 
@@ -266,7 +266,7 @@ def _student(
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+        Zero without observations; -inf, with a gradient of zero, if one is infinite.
 
     {raises}
 

@@ -94,7 +94,7 @@ def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Ke
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises
@@ -353,7 +353,7 @@ def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 1,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 1,
         ..., K.
 
     Raises

@@ -207,7 +207,7 @@ def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: KeptTerms) -> Result
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not among 0,
+        Zero without observations; -inf, with a gradient of zero, if one is not among 0,
         ..., K or is impossible.
 
     Raises

@@ -81,7 +81,7 @@ def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is not a simplex:
+        Zero without observations; -inf, with a gradient of zero, if one is not a simplex:
         an element is negative, or the sum is not one to 1e-8.
 
     Raises
@@ -164,7 +164,7 @@ def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        Zero without observations; -inf, with a gradient of zero, if a count is negative or
         no integer.
 
     Raises
@@ -238,7 +238,7 @@ def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Resul
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        Zero without observations; -inf, with a gradient of zero, if a count is negative or
         no integer.
 
     Raises
@@ -314,7 +314,7 @@ def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> R
     Returns
     -------
     float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if a count is negative or
+        Zero without observations; -inf, with a gradient of zero, if a count is negative or
         no integer.
 
     Raises

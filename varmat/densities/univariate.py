@@ -531,7 +531,7 @@ _DOC = """Compute the log {kind} of the {title}, summed over all elements.
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none.{outside}
+        The sum over the elements to which the arguments broadcast; zero without any.{outside}
         ``{full}.pointwise`` is the density at each element.
 """
 _DOC += LAST_SECTIONS

@@ -238,7 +238,7 @@ class Wiener(Density):
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none. Where
+        The sum over the elements to which the arguments broadcast; zero without any. Where
         ``tau < y < inf`` and ``0 < beta < 1`` do not hold the value is -inf and the gradient zero.
 
     Raises

@@ -286,7 +286,7 @@ class WienerCumulative:
     Returns
     -------
     float or Var
-        The sum over the elements to which the arguments broadcast; zero if there are none.
+        The sum over the elements to which the arguments broadcast; zero without any.
         {outside}
 
     Raises

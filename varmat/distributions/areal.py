@@ -112,7 +112,7 @@ class ICAR(Distribution):
             raise DomainError(f"ICAR: edges are of {self.edges.dtype}, but must be integers!")
         self.edges = self.edges.astype(np.int64)
         self.count, self.scale, self.scaled = count, scale, scaled
-        _spectrum(count, self.edges.tobytes())  # refuses what is no graph of this size
+        _spectrum(count, self.edges.tobytes())  # refuses anything but a graph of this size
         if not is_differentiable(scale) and not np.all(np.asarray(scale) > 0.0):
             raise DomainError(f"ICAR: scale is {scale}, but must be positive!")
         if np.ndim(scale):

@@ -122,7 +122,7 @@ def discrete(
     if they are more. So are several discrete parameters on which the same observations depend.
 
     Results have the log-likelihood of each observation, if each has a separate element.
-    Otherwise they have that of each element, under the name of the parameter.
+    Otherwise they have the log-likelihood of each element, under the name of the parameter.
 
     Examples
     --------

@@ -579,7 +579,7 @@ def report(
     words: Mapping[str, str] | None = None,
 ) -> None:
     """Say how the sampling went: warn of problems of the parameters; without any, print a line
-    where the progress was shown. Words of `Model.sample` are replaced by those of its caller.
+    where the progress was shown. Words of `Model.sample` are replaced by the words of its caller.
     """
     groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})
     arrays = {name: groups["posterior"][name] for name in parameters}

@@ -375,7 +375,7 @@ def while_loop(
     Notes
     -----
     The derivative is taken of the iterations that are made: how their number depends on variables
-    has no derivative. In a recording this is a `scan` over `max_iterations` steps, each of which is
+    has no derivative. In a recording this is a `scan` over `max_iterations` steps, and each step is
     a `cond`: the steps after the last iteration take little time, but some. So choose
     `max_iterations` of the order of what you expect. Functions and carry are as in JAX's function
     of this name [1]_, which has no gradient.

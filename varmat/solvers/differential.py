@@ -130,14 +130,14 @@ ONE_STEP_LIMIT, MULTISTEP_LIMIT = (
 )
 _METHODS = {
     "rk45": ("the method of Dormand and Prince, of order 5",
-     "The steps are those of `scipy.integrate.RK45`, and end at the times.",
+     "The steps are as in `scipy.integrate.RK45`, and end at the times.",
              ("J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, J.\n"
               "       Comput. Appl. Math. 6, 1980.")),
     "ckrk": ("the method of Cash and Karp, of order 5", "The steps end at the times.",
              ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math.\n"
               "       Softw. 16, 1990.")),
     "bdf": ("backward differentiation formulas, for stiff systems",
-     ("The steps are those of `scipy.integrate.BDF`. Where they become too small, as for stiff\n"
+     ("The steps are as in `scipy.integrate.BDF`. Where they become too small, as for stiff\n"
       "    oscillators at small tolerances, SUNDIALS solves the equation again if it is installed\n"
       "    (the extra ``[ode]``)."),
             ("L. F. Shampine and M. W. Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18,\n"

@@ -373,7 +373,7 @@ TOLERANCES = """
 BLOCK = """
     hessian_block_size : int
         The size of the diagonal blocks of the Hessian: the log likelihood is a sum of functions of
-        so many consecutive latent variables each."""
+        this many consecutive latent variables each."""
 DRAWS = """
     rng : int or numpy.random.Generator, optional
         The generator, or its seed.

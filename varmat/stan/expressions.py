@@ -124,7 +124,7 @@ class ExpressionChecks:
             if self.sizing and local.block in {
                 "parameters", "transformed_parameters", "generated_quantities",
             }:  # fmt: skip
-                self.error(f"Sizes depend on data alone, but `{node.name}` is none.", node.at)
+                self.error(f"Sizes depend on data alone, but `{node.name}` is not data.", node.at)
             return local.type, self.constant(local.type, local.block)
         if own := self.functions.get(overloads.library_name(node.name)):
             node.definition = own[0]

@@ -95,7 +95,7 @@ class LoopCode:
         if self.is_traced:
             raise BoundError("a loop is traced", self.loop.at)
         if not code.is_native:
-            raise BoundError("a loop has functions that are no machine code", self.loop.at)
+            raise BoundError("a loop has functions that are not machine code", self.loop.at)
         total, *outs = procedure(code, leaves)
         self.tracing.left_out[self.loop] = self.traced or 0
         for name, x in zip(self.results, outs, strict=True):

@@ -189,7 +189,7 @@ class LoweredExpressions(ABC):
         """Return an upper limit of a size."""
         ends = self.bounds(size)
         if ends is None:
-            raise BoundError(f"nobody knows how large {what} becomes", at)
+            raise BoundError(f"it is unknown how large {what} becomes", at)
         return max(ends[1], 0)
 
     def end_unless(self, holds: Number) -> None:
@@ -312,7 +312,7 @@ class LoweredExpressions(ABC):
     def number(self, e: s.Expression) -> Number:
         """Lower a scalar expression."""
         if e.type not in SCALARS or e.type == types.COMPLEX:
-            raise BoundError(f"a {e.type} is no number", e.at)
+            raise BoundError(f"a {e.type} is not a number", e.at)
         result = self.expression(e)
         assert not isinstance(result, Elements)
         return result
@@ -342,7 +342,7 @@ class LoweredExpressions(ABC):
     def _variable(self, e: s.VariableName) -> Lowered:
         result = self.env.get(e.name)
         if result is None:
-            raise BoundError(f"`{e.name}` is no variable of numbers", e.at)
+            raise BoundError(f"`{e.name}` is not a variable of numbers", e.at)
         return result
 
     def mapped(self, function: ScalarFunction, *x: Lowered) -> Lowered:
@@ -405,7 +405,7 @@ class LoweredExpressions(ABC):
         if e.operator not in _ARITHMETIC or (
             e.operator in ("/", "^") and isinstance(right, Elements) and kinds[1] in MATRICES
         ):
-            raise BoundError(f"operator `{e.operator}` is none of numbers", e.at)
+            raise BoundError(f"operator `{e.operator}` does not take numbers", e.at)
         if e.operator == "^" and right in (2, 2.0):
             return self.mapped(SQUARE, left)
         return self.mapped(_ARITHMETIC[e.operator], left, right)

@@ -77,7 +77,7 @@ class Lowering(LoweredFunctions):
             else:
                 self.env[name] = bound
         if outputs.keys() != {*assigned}:
-            raise BoundError("a loop assigns to what is no array of numbers", loop.at)
+            raise BoundError("a loop assigns to something other than an array of numbers", loop.at)
         self._reassigned = assigned_in([loop])
         self.statement(loop)
         source = Source(

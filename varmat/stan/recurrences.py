@@ -103,7 +103,9 @@ class Recurrence(VectorizedLoop):
             steps = e.right.value
             if isinstance(steps, int):
                 return self._lag(e.left) + steps
-        raise BoundError("an iteration reads an element that is not so many before its own", e.at)
+        raise BoundError(
+            "an iteration reads an element that is not a fixed number before its own", e.at
+        )
 
     def variable(self, e: s.VariableName) -> StanEvaluated:
         if e.name in self._filled:

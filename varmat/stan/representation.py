@@ -168,7 +168,7 @@ def recorded_loops(
         text = (
             f"{inside} of {len(results)} operations are in loops"
             if inside
-            else "one by one: a loop takes 16 that are alike, one after the other"
+            else "one by one: a loop takes 16 equal ones in sequence"
             if results
             else "no operations on parameters"
         )

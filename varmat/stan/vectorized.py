@@ -283,7 +283,7 @@ class VectorizedLoop(VectorizedExpressions):
 
     def _truncated(self, d: s.Tilde, full: Sequence[s.Expression]) -> StanEvaluated:
         if any(e.type not in SCALARS for e in full):
-            raise BoundError("what is truncated is no density of numbers", d.at)
+            raise BoundError("the truncated density is not a density of numbers", d.at)
         arguments, density = [*map(self.expression, full)], functions.truncated(d.function)
         ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
 

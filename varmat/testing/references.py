@@ -86,7 +86,7 @@ def expect_reference(
         total: Any = sum(np.sum(w * r) for w, r in zip(scales, results, strict=True))
         variables = [x for x, g in zip(arguments, gradients, strict=True) if g is not None]
         if variables and not hasattr(total, "grad"):
-            comparison.fail((GRADIENT, "ours"), f"the result {total!r} is no variable")
+            comparison.fail((GRADIENT, "ours"), f"the result {total!r} is not a variable")
         ours = iter(total.grad(variables) if variables else ())
         for i, g in enumerate(gradients):
             if g is not None:

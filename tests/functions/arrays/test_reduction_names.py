@@ -62,5 +62,5 @@ def test_where_must_be_boolean_and_broadcast(function):
     x = vm.var([1.0, 2.0, 3.0])
     with pytest.raises(TypeError, match="where has dtype int64, but must be boolean!"):
         function(x, where=np.array([0, 1, 2]))
-    message = re.escape("where has shape (2, 3), but must broadcast to that of a, (3,)!")
+    message = re.escape("where has shape (2, 3), but must broadcast to the shape of a, (3,)!")
     refuses(vm.ShapeError, message, function, x, where=np.ones((2, 3), dtype=bool))

@@ -173,7 +173,7 @@ REFUSALS = [
      "there are more axes than"),
     (lambda x: vm.dot_product(x[0], x[1, :2]), "b has shape (2,), but must be a vector as long as"),
     (lambda x: np.vecdot(x, np.ones((2, 1))),
-     "x2 has shape (2, 1), but must have vectors as long as those of x1"),
+     "x2 has shape (2, 1), but must have vectors as long as the vectors of x1"),
 ]  # fmt: skip
 if hasattr(np, "matvec"):  # from NumPy 2.2
     REFUSALS += [

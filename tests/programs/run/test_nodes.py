@@ -68,7 +68,7 @@ def test_where_vectors_are_worth_it():
 
 
 def named(shape, axes):
-    """Nodes, each of which is its place."""
+    """Nodes, and each step is its place."""
     return nodes.by_places(shape, axes, lambda place: place)  # type: ignore[arg-type, return-value]
 
 

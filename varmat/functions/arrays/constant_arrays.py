@@ -62,7 +62,7 @@ def zeros_vector(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -95,7 +95,7 @@ def zeros_int_array(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -128,7 +128,7 @@ def ones_vector(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -161,7 +161,7 @@ def ones_int_array(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -198,7 +198,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -234,7 +234,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -280,7 +280,7 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -327,7 +327,7 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative. ``numpy.arange(lower, upper + 1)``.
+    The result has no derivative. ``numpy.arange(lower, upper + 1)``.
 
     References
     ----------
@@ -362,7 +362,7 @@ def identity_matrix(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -396,7 +396,7 @@ def uniform_simplex(n: int) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -463,4 +463,4 @@ machine_precision = _constant(
 )
 positive_infinity = _constant("positive_infinity", math.inf, "Infinity", "np.inf")
 negative_infinity = _constant("negative_infinity", -math.inf, "Minus infinity", "-np.inf")
-not_a_number = _constant("not_a_number", math.nan, "The float64 that is no number", "np.nan")
+not_a_number = _constant("not_a_number", math.nan, "The float64 that is not a number", "np.nan")

@@ -53,7 +53,7 @@ def dims(x: Operand) -> tuple[int, ...]:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -81,8 +81,8 @@ def num_elements(x: Operand) -> int:
 
     Notes
     -----
-    There is no derivative. Stan's `size` of a matrix or a vector is the same, of an array of them
-    it is ``len(x)``.
+    The result has no derivative. Stan's `size` of a matrix or a vector is the same, of an array of
+    them it is ``len(x)``.
 
     References
     ----------
@@ -122,7 +122,7 @@ def rows(x: Operand) -> int:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -155,7 +155,7 @@ def cols(x: Operand) -> int:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -210,7 +210,7 @@ def sort_indices_asc(x: Operand) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -248,7 +248,7 @@ def sort_indices_desc(x: Operand) -> np.ndarray:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -286,7 +286,7 @@ def rank(x: Operand, s: int) -> int:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -329,8 +329,8 @@ def choose(n: ArrayLike, k: ArrayLike) -> Result:
 
     Notes
     -----
-    There is no derivative; `binom` and `lchoose` are the differentiable functions of real numbers.
-    `numpy.choose` is another function.
+    The result has no derivative; `binom` and `lchoose` are the differentiable functions of real
+    numbers. `numpy.choose` is another function.
 
     References
     ----------
@@ -382,7 +382,7 @@ def to_int(x: Operand) -> Result:
 
     Notes
     -----
-    There is no derivative.
+    The result has no derivative.
 
     References
     ----------
@@ -421,7 +421,7 @@ def int_step(x: Operand) -> Result:
 
     Notes
     -----
-    There is no derivative. `step` is 1 at 0 as well, and a number that can go on into
+    The result has no derivative. `step` is 1 at 0 as well, and a number that can go on into
     differentiable functions.
 
     References

@@ -33,7 +33,7 @@ def check_where(function: str, where: ArrayLike, a: Operand) -> None:
         not broadcastable(shape_of_where, shape)
         or np.broadcast_shapes(shape_of_where, shape) != shape
     ):
-        raise misfit(function, "where", shape_of_where, f"broadcast to that of a, {shape}")
+        raise misfit(function, "where", shape_of_where, f"broadcast to the shape of a, {shape}")
 
 
 def selected(function: str, where: ArrayLike, a: Operand, otherwise: Operand) -> Result:

@@ -173,7 +173,10 @@ def _vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1, keepdims: bool = Fal
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     if np.shape(x1)[-1:] != np.shape(x2)[-1:]:
         raise misfit(
-            "vecdot", "x2", np.shape(x2), f"have vectors as long as those of x1, {np.shape(x1)}"
+            "vecdot",
+            "x2",
+            np.shape(x2),
+            f"have vectors as long as the vectors of x1, {np.shape(x1)}",
         )
     r = np.einsum("...i,...i->...", x1, x2)
     return np.expand_dims(r, axis) if keepdims else r

@@ -163,7 +163,7 @@ class Builder:
         )
         part = how(like)
         if not np.shape(part) and type(part) is not np.ndarray:
-            raise TypeError("an element is no view")
+            raise TypeError("an element is not a view")
         first, start = (a.__array_interface__["data"][0] for a in (part, like))
         offset = first - start if part.size and x.size else 0
         return self.part(x, part.shape, offset, part.strides)

@@ -72,7 +72,7 @@ class ScalarFunction:
         if which not in self._tangents:
 
             def along(*x: Operand) -> Operand:
-                # A new level for each call, because it must be newer than those of its arguments.
+                # A new level for each call, because the arguments must have older levels.
                 level, values = Level("procedure"), [*x[: self.arity]]
                 for i, t in zip(which, x[self.arity :], strict=True):
                     values[i] = attached(values[i], t, level)

@@ -250,7 +250,7 @@ class Program:
         if not called:
             return f"{len(self.steps)} steps, none of which calls Python"
         seconds = seconds_of(self, called, arguments) if arguments else {}
-        lines = [f"{len(self.steps)} steps, of which {len(called)} call Python:"]
+        lines = [f"{len(self.steps)} steps, {len(called)} of which call Python:"]
         for step in called:
             cost = f"  {1e6 * seconds[id(step)]:.1f} us" if seconds else ""
             reads = ", ".join(_brackets(v.shape) or "number" for v in step.operands)

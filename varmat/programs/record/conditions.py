@@ -164,6 +164,8 @@ _REARRANGE = {
 }  # fmt: skip
 
 
+# Functions that join arrays.
+_JOIN = {np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack}
 # Functions of truth values whose result is a number, each with its form for zeros and ones.
 _COUNT: dict[Function, Function] = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
 
@@ -225,7 +227,16 @@ class Condition:
                 return _COUNT[function](self.variable, *args[1:], **kwargs)
             if function is np.any or function is np.all:
                 return getattr(self, function.__name__)(*args[1:], **kwargs)
-        return dispatch.array_function(self, function, types, args, kwargs)
+        if function in _JOIN:
+            joined = function(_as_numbers(args[0]), *args[1:], **kwargs)
+            truth = all(
+                type(x) is Condition or getattr(x, "dtype", None) == np.bool_ for x in args[0]
+            )
+            return Condition(joined) if truth else joined
+        try:
+            return dispatch.array_function(self, function, types, args, kwargs)
+        except RecursionError:  # an operation that takes numbers alone, and hands on the condition
+            refuse_look()
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting

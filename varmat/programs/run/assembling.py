@@ -182,5 +182,5 @@ def _are_sorted(buffers: np.ndarray) -> np.ndarray:
 def plain(v: Value) -> np.ndarray:
     """Return a constant as an array; raise for other values."""
     if v.base.data is None:
-        raise NoLoopError("places that are no constants")
+        raise NoLoopError("places that are not constants")
     return np.asarray(v.array_in(v.base.data))

@@ -200,7 +200,7 @@ row("besselpoly",
     "Integral of ``t**y jv(z, 2 x t)`` over t from 0 to 1",
     None, "quad(lambda t: t**y * besselj(z, 2 * x * t), [0, 1])", ((0.7, 1.5, 1.0),),
     domain="z >= 1, or z = 0", constant=("the exponent y", "the order z"),
-    note="SciPy sums a power series, of which for large a the terms cancel")
+    note="SciPy sums a power series, whose terms cancel for large a")
 
 # Parabolic cylinder functions: pairs of a function and its derivative.
 
