@@ -41,7 +41,7 @@ def fitting(title, shape, other):
 
 
 def matching(title, shape, other):
-    return f"{title} has shape {shape}, but must go with {other}!"
+    return f"{title} has shape {shape}, but must match {other}!"
 
 
 def increasing(place, value, before, least):
