@@ -536,9 +536,9 @@ class NamedDensity:
         """Return the name of every element of the unconstrained vector."""
         return list(self.layout.unconstrained_names())
 
-    def unconstrained_names_at(self, indices: np.ndarray) -> str:
-        """Join the names of the first marked unconstrained parameters, for a message."""
-        return ", ".join(islice(compress(self.param_unc_names(), indices), 5))
+    def unconstrained_names_at(self, mask: np.ndarray) -> str:
+        """Join the names of the first unconstrained parameters in a mask, for a message."""
+        return ", ".join(islice(compress(self.param_unc_names(), mask), 5))
 
     def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
         """Return the number of elements of all constrained parameters."""
