@@ -216,10 +216,10 @@ class Glm(SummedDensity):
             if not is_scipy_sparse(x):
                 domain.check(self.name, title, x)
                 continue
-            indices = x.tocoo()
-            for i in np.flatnonzero(~domain.holds(indices.data)):
-                place = f"{title}[{indices.row[i]}, {indices.col[i]}]"
-                domain.check(self.name, place, float(indices.data[i]))
+            coo = x.tocoo()
+            for i in np.flatnonzero(~domain.holds(coo.data)):
+                place = f"{title}[{coo.row[i]}, {coo.col[i]}]"
+                domain.check(self.name, place, float(coo.data[i]))
 
     def size(self, values: Sequence[Operand]) -> int:
         """Return the number of observations."""

@@ -125,8 +125,7 @@ class Custom(Distribution):
             raise ShapeError(
                 f"dist.Custom: {self.row.name} returns shape {shape} for y of shape {np.shape(y)}, "
                 f"but must return one number for each observation, so shape {requested}: give "
-                "event=1 "
-                "if one observation is a vector!"
+                "event=1 if one observation is a vector!"
             )
         return terms
 

@@ -223,8 +223,7 @@ def problems(
         by_name = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
         result["not_finite"] = (
             f"draws are inf or nan, or too large for a standard deviation: {by_name}; the "
-            "posterior "
-            "may be improper, as without a prior"
+            "posterior may be improper, as without a prior"
         )
     if "diverging" in stats and (count := int(np.sum(np.asarray(stats["diverging"])))):
         result["divergences"] = (

@@ -117,8 +117,8 @@ class Derived(Named):
             if isinstance(result[name], Distribution):
                 raise TypeError(
                     f"Model: {name} is a function that returns a {type(result[name]).__name__}, "
-                    "but "
-                    f"must be varmat.observed(y, ...) with it if {name} is data, or a parameter "
+                    f"but must be varmat.observed(y, ...) with it if {name} is data, or a "
+                    "parameter "
                     "such as varmat.real(prior=...)!"
                 )
         return {**result, **super().named_values({**values, **result}, **options)}

@@ -491,8 +491,7 @@ def _values(
     if not isinstance(arguments, (Mapping, str, Path)):
         raise TypeError(
             f"CmdStanModel.{method}: {title} is {arguments!r}, but must be a dict of parameters "
-            "or the "
-            "path of a JSON file!"
+            "or the path of a JSON file!"
         )
     result = dict(
         pair for name, x in read_data(arguments).items() for pair in orders.leaves(name, x)
