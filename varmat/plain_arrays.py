@@ -208,12 +208,12 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
     )
     if full and a.flags.c_contiguous:
         a, index = a.reshape(-1), np.ravel_multi_index(index, a.shape, mode="wrap")
-    *before, indices = index if type(index) is tuple else (index,)
-    if type(indices) is np.ndarray and indices.dtype.kind in "iu" and a.flags.c_contiguous:
+    *before, last = index if type(index) is tuple else (index,)
+    if type(last) is np.ndarray and last.dtype.kind in "iu" and a.flags.c_contiguous:
         if a.ndim == 1 and not before:
-            index, c = indices.ravel(), np.broadcast_to(c, indices.shape).ravel()
+            index, c = last.ravel(), np.broadcast_to(c, last.shape).ravel()
         elif np.size(c) > SOME and all(type(i) is slice and i == slice(None) for i in before):
-            _add_slices(a, indices, len(before), c)
+            _add_slices(a, last, len(before), c)
             return
     np.add.at(a, index, c)
 

@@ -68,8 +68,8 @@ def _weights(
 ) -> tuple[Result, Result, Result]:
     """Return times, starts, and the log of weight times density at each of them, panel by panel."""
     nodes, weights = gauss(NODES)
-    indices = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
-    times = low[:, None] * np.exp(length[:, None] * indices)
+    abscissas = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
+    times = low[:, None] * np.exp(length[:, None] * abscissas)
     starts = np.broadcast_to(b[:, None], times.shape)
     logs = log_first_passage.ufunc(times, starts) - 0.5 * (v * v)[:, None] * times + np.log(times)
     return times, starts, logs + np.log(np.tile(weights / count, count) * length[:, None])

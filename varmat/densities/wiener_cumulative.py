@@ -151,11 +151,11 @@ class _Model:
     def integral(self, bottom: Operand, apart: Operand, weight: Operand = None) -> Result:
         """Compute the log integral of the density from `bottom` to ``bottom + apart``."""
         length = np.log1p(apart / bottom)
-        indices, log_weights = _nodes(length)
+        abscissas, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
         if weight is not None:
-            logs = logs + np.log(weight(bottom, apart, length, indices))
-        times = bottom * np.exp(length * indices)
+            logs = logs + np.log(weight(bottom, apart, length, abscissas))
+        times = bottom * np.exp(length * abscissas)
         alpha, *others = self.args
         logs = logs + np.log(times) + of_time.pointwise(times, alpha, 0.0, *others)
         return logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
@@ -226,10 +226,10 @@ def _log_probability(
     if check_values(_has_zero, var_tau):
         # A mean over few times is differentiable in the width at zero too.
         count = check_values(_count_of_times, high, var_tau)
-        indices, logs = gauss_rule(count)
+        abscissas, logs = gauss_rule(count)
         x = [
             model.passed(high - var_tau * place) + log
-            for place, log in zip(indices.tolist(), logs.tolist(), strict=True)
+            for place, log in zip(abscissas.tolist(), logs.tolist(), strict=True)
         ]
         return logsumexp(np.stack(x), axis=0)
     late = model.late(high, var_tau)

@@ -126,8 +126,8 @@ def _check_interface(loaded: Any) -> None:
 def _loaded() -> Any:
     with _LOCK, uninterrupted():
         package = importlib.util.find_spec("nutpie")
-        indices = None if package is None else package.submodule_search_locations
-        spec = None if indices is None else PathFinder.find_spec(_LIBRARY, indices)
+        locations = None if package is None else package.submodule_search_locations
+        spec = None if locations is None else PathFinder.find_spec(_LIBRARY, locations)
         if spec is None or spec.loader is None:
             return optional("nutpie", "Model.sample")._lib
         if _LIBRARY not in sys.modules:

@@ -132,9 +132,9 @@ def random_start(
         reason = refused.error or reason
     if reason is not None and not recoverable(reason):
         raise reason
-    indices = f"{tries} random starts" if is_random else "the start that was given"
+    where = f"{tries} random starts" if is_random else "the start that was given"
     text = (
-        f"the log density is not finite at {indices}; check the data and the priors, or give "
+        f"the log density is not finite at {where}; check the data and the priors, or give "
         f"{'a' if is_random else 'another'} start"
     )
     term = "" if rejected is None else blame(rejected)

@@ -106,9 +106,9 @@ def _chain(results: Operand, q: Operand, saved: Operand) -> None:
         c = h
         x: Plain = free[where].reshape(shape) if shape else float(free[where])
         if op is not None and (g is not None or h):
-            indices = ((0, shape),)
+            spans = ((0, shape),)
             (c,) = contributions_of(
-                op, WITH_JACOBIAN, indices, tuple, (g, h), retained[0], (x, *bounds), retained[1]
+                op, WITH_JACOBIAN, spans, tuple, (g, h), retained[0], (x, *bounds), retained[1]
             )
         elif g is not None:
             c = sign * _exp(x) * g + h if sign else g

@@ -88,10 +88,10 @@ def taking(full: np.ndarray, part: np.ndarray) -> Function:
     how = partial(strided, offset=offset, shape=part.shape, strides=strides)
     if part.ndim and not overlaps(part):
         return Region(which, how, None)
-    indices = np.array(offset)
+    offsets = np.array(offset)
     for n, step in zip(part.shape, strides, strict=True):
-        indices = indices[..., None] + step * np.arange(n)
-    return Region(which, how, indices)
+        offsets = offsets[..., None] + step * np.arange(n)
+    return Region(which, how, offsets)
 
 
 def _refuse(full: Operand) -> Operand:

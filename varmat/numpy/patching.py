@@ -121,21 +121,21 @@ def patched(*modules: ModuleType) -> Iterator[None]:
 
 
 def _enter(module: ModuleType, table: dict[int, object]) -> None:
-    count, indices = PATCHED.get(id(module), (0, []))
+    count, patches = PATCHED.get(id(module), (0, []))
     if not count:
-        indices = list(_places(module, table))
-    PATCHED[id(module)] = (count + 1, indices)
+        patches = list(_places(module, table))
+    PATCHED[id(module)] = (count + 1, patches)
     if not count:
-        for owner, name, _, ours in indices:
+        for owner, name, _, ours in patches:
             setattr(owner, name, ours)
 
 
 def _leave(module: ModuleType) -> None:
-    count, indices = PATCHED.pop(id(module))
+    count, patches = PATCHED.pop(id(module))
     if count > 1:
-        PATCHED[id(module)] = (count - 1, indices)
+        PATCHED[id(module)] = (count - 1, patches)
     else:
-        for owner, name, theirs, _ in indices:
+        for owner, name, theirs, _ in patches:
             setattr(owner, name, theirs)
 
 

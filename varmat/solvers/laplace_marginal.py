@@ -320,15 +320,15 @@ def _laplace_function(
     {example}
     """
     names = [*inputs, "covariance_function", "covariance_args"]
-    indices = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
+    parameters = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
     if "_tol" in name:
-        indices.append(indices[0].replace(name="tolerances"))
+        parameters.append(parameters[0].replace(name="tolerances"))
     elif "log_likelihood" in inputs:
-        indices.append(indices[0].replace(name="hessian_block_size", default=1))
+        parameters.append(parameters[0].replace(name="hessian_block_size", default=1))
     settings = ("rng", "size") if name.endswith("_rng") else ()
     kind = inspect.Parameter.KEYWORD_ONLY
-    indices += [inspect.Parameter(setting, kind, default=None) for setting in settings]
-    signature = inspect.Signature(indices)
+    parameters += [inspect.Parameter(setting, kind, default=None) for setting in settings]
+    signature = inspect.Signature(parameters)
 
     def function(*args: Operand, **kwargs: Operand) -> Result:
         try:

@@ -192,11 +192,11 @@ class Multistep(ABC):
             return loop(self._try, ENDLESS, operands[:count], [], operands[count:], ends=True)
 
         carried = branch(carried[0] < time, [stay, go_on], *carried, time, bound, parameters)
-        state, indices = State(*carried[:CARRIED]), slice(1, 1 + self.highest)
+        state, span = State(*carried[:CARRIED]), slice(1, 1 + self.highest)
         require(state.t >= time)
         weights = self.weights(time - state.t, state.h)
-        weights = np.where(self.rows[indices] <= state.order, weights, 0.0)
-        y = state.differences[0] + weights @ state.differences[indices]
+        weights = np.where(self.rows[span] <= state.order, weights, 0.0)
+        y = state.differences[0] + weights @ state.differences[span]
         require(np.isfinite(y))
         return carried, [y]
 
@@ -222,9 +222,9 @@ class Multistep(ABC):
         good = c.converged & ~(error > 1.0)
         shorter = np.maximum(0.2, c.safety * error ** (-1 / (s.order + 1)))
         order, shorter = self.shortened(s, trial, c, np.where(c.converged, shorter, 0.5))
-        indices = np.reshape(np.where(s.order + 2.0 >= self.rows[1:], 1.0, 0.0), (-1, 1))
+        mask = np.reshape(np.where(s.order + 2.0 >= self.rows[1:], 1.0, 0.0), (-1, 1))
         after = np.concatenate(
-            [np.reshape(c.y, (1, -1)), trial.differences[1:-1] + indices * c.change]
+            [np.reshape(c.y, (1, -1)), trial.differences[1:-1] + mask * c.change]
         )
         differences = np.where(good, after, s.differences)
         adapts = good & (equal > s.order)

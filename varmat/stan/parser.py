@@ -123,10 +123,10 @@ class _Reader:
     def _include(self, at: Position, path: str, within: tuple[str, ...]) -> Iterator[str]:
         # Packages of R begin paths with a slash, and mean their own directory. Included files name
         # others that are next to them.
-        indices = [Path(path)] * Path(path).is_absolute()
-        indices += [directory / path.lstrip("/") for directory in self.directories]
-        indices += [Path(x).parent / path.lstrip("/") for x in within[1:][-1:]]
-        for file in indices:
+        paths = [Path(path)] * Path(path).is_absolute()
+        paths += [directory / path.lstrip("/") for directory in self.directories]
+        paths += [Path(x).parent / path.lstrip("/") for x in within[1:][-1:]]
+        for file in paths:
             if str(file) in within:
                 raise StanSyntaxError(f"`{path}` includes itself.", at, self.sources)
             if file.is_file():

@@ -427,10 +427,10 @@ class _Check:
         every = is_whole and (v is None or self.compile_hessian)
         runners = routes.RUNNERS[: None if every else 1]
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, runners)
-        indices = [(self.case, call)]
+        cases = [(self.case, call)]
         if self.flipped is not None and is_whole:  # data are kept
-            indices.append((self.flipped, f"{call}, at {ELSEWHERE}"))
-        for case, where in indices if run is not None else ():
+            cases.append((self.flipped, f"{call}, at {ELSEWHERE}"))
+        for case, where in cases if run is not None else ():
             result = attempt(self.comparison, RECORDED, where, run, case)
             if result is None:
                 continue

@@ -230,8 +230,8 @@ def check_apart(tape: Tape) -> None:
         for x in results
         if isinstance(x, VarMat) and not isinstance(x, View) and x.size
     ]
-    indices = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
-    for (start, length), (following, _) in pairwise(indices):
+    spans = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
+    for (start, length), (following, _) in pairwise(spans):
         if following < start + length:
             raise ContractError(
                 "two results are in the same memory: a value function returns what it keeps, or "

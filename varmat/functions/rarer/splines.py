@@ -470,7 +470,7 @@ class RegularGridInterpolator:
                 f"have length {count}!"
             )
         # A single place counts as one row, as in SciPy.
-        indices = np.shape(xi)[:-1] or (1,)
+        outer_shape = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
         outside: Result = False
         corners, shares = [], []
@@ -491,7 +491,7 @@ class RegularGridInterpolator:
         )
         if self.fill_value is not None and not self.bounds_error:
             r = np.where(np.reshape(outside, (-1,) + (1,) * (np.ndim(r) - 1)), self.fill_value, r)
-        return np.reshape(r, indices + np.shape(self.values)[count:])
+        return np.reshape(r, outer_shape + np.shape(self.values)[count:])
 
     def _mean(self, corners: Operand, shares: Operand) -> Result:
         r: Result = 0.0

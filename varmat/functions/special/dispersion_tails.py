@@ -102,9 +102,9 @@ def _tail(
     down, up, mass = beta_mass(bool(smooth[0]), one, other, p, q)
     log_p, log_q = np.log(p)[:, None] - down, np.log(q)[:, None] - up
     new_p, new_q = p[:, None] * np.exp(-down), q[:, None] * np.exp(-up)
-    indices = (new_p, new_q, log_p, log_q) if upper else (new_q, new_p, log_q, log_p)
+    terms = (new_p, new_q, log_p, log_q) if upper else (new_q, new_p, log_q, log_p)
     total = np.sum(mass, axis=-1)
-    return np.sum(mass * _moment(score, order, *indices), axis=-1) / total, total
+    return np.sum(mass * _moment(score, order, *terms), axis=-1) / total, total
 
 
 def _derivative(

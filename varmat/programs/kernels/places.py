@@ -136,8 +136,8 @@ class Assemble(Kernel):
         ]
 
     def settings(self, *operands: Value) -> str:
-        indices = ["listed" if place is None else str(place[0] // 8) for place in self.places]
-        return f"at {', '.join(indices)}" if len(indices) > 1 else ""
+        texts = ["listed" if place is None else str(place[0] // 8) for place in self.places]
+        return f"at {', '.join(texts)}" if len(texts) > 1 else ""
 
     def evaluate(self, *operands: np.ndarray) -> Results:
         result = np.array(operands[0], order="C") if self.has_base else np.zeros(self.shape)

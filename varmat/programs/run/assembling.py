@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Gather elements of an array that lies in one piece, by their indices."""
-    axes, buffers = loop_axes(index.shape, long=graph.constants.long), plain(index)
+    axes, numbers = loop_axes(index.shape, long=graph.constants.long), plain(index)
     if not axes:
-        buffers = graph.constants.seen(buffers)
+        numbers = graph.constants.seen(numbers)
         full = graph.nodes(x)
         if not full.axes:
-            return Nodes(picked(full.array, buffers), ())
+            return Nodes(picked(full.array, numbers), ())
     memory, at = graph.place(x)
     size, truth, lengths = int(x.dtype.itemsize), x.dtype == BOOL, lengths_of(index.shape, axes)
 
     def node(place: Shape) -> Node:
-        line = _places(lines_of(buffers, place, axes))
+        line = _places(lines_of(numbers, place, axes))
         if not axes:
             return graph.load(memory, at + size * int(line.item()), (), (), truth)
-        indices = graph.constants.memory(lines_of(buffers, place, axes), _places)
+        indices = graph.constants.memory(lines_of(numbers, place, axes), _places)
         data = (memory, at, line.strides, size, indices, 0)
         result = graph.make(
             "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
@@ -110,11 +110,11 @@ def _assemble_short(
     for place, extent, part, index in parts:
         if index is not None:
             elements = _scattered(graph, part, extent, index, shape, base is None).array
-            buffers = np.arange(result.size)
+            offsets = np.arange(result.size)
         else:
-            buffers = element_places(extent, place[1], place[0], size)
+            offsets = element_places(extent, place[1], place[0], size)
             elements = np.broadcast_to(graph.nodes(part, ()).array, extent)
-        for at, x in zip(buffers.reshape(-1), elements.reshape(-1), strict=True):
+        for at, x in zip(offsets.reshape(-1), elements.reshape(-1), strict=True):
             plain = is_written or flat[at] is zero
             flat[at] = x if plain else graph.apply("add", flat[at], x)
     graph.put(result, full, ())
@@ -125,9 +125,9 @@ def _scattered(
 ) -> Nodes:
     """Sum the elements that go to each index."""
     result = graph.temporary(shape)
-    size, buffers, constants = result.size, plain(index), graph.constants
-    starts = constants.memory(buffers, partial(_starts, size))
-    listed = None if constants.seen(buffers, _are_sorted) else constants.memory(buffers, _order)
+    size, indices, constants = result.size, plain(index), graph.constants
+    starts = constants.memory(indices, partial(_starts, size))
+    listed = None if constants.seen(indices, _are_sorted) else constants.memory(indices, _order)
     zero = 0.0 if is_alone else -0.0
     graph.call("segments_to", [graph.spread(part, extent)], [result], starts, listed, size, zero)
     return graph.loaded(result, loop_axes(shape, long=graph.constants.long))

@@ -157,14 +157,14 @@ def counted(
     b.branch(head)
     b.position_at_end(head)
     i = b.phi(INT)
-    buffers = [b.phi(x.type) for x in carried]
+    phis = [b.phi(x.type) for x in carried]
     b.cbranch(b.icmp_signed("<", i, last), inside, after)
     b.position_at_end(inside)
-    result = body(i, buffers)
+    result = body(i, phis)
     following = b.add(i, INT(step))
-    for place, x, y in zip([i, *buffers], [first, *carried], [following, *result], strict=True):
+    for place, x, y in zip([i, *phis], [first, *carried], [following, *result], strict=True):
         place.add_incoming(x, before)
         place.add_incoming(y, b.block)
     b.branch(head)
     b.position_at_end(after)
-    return i, buffers
+    return i, phis

@@ -100,9 +100,9 @@ class Signature:
             of_array[k] = block
         self.blocks = [block for _, block in sorted(merged, key=lambda x: x[0])]
         number = {id(block): k for k, block in enumerate(self.blocks)}
-        buffers = ((number[id(of_array[k])], x.ctypes.data - of_array[k].low)
+        addresses = ((number[id(of_array[k])], x.ctypes.data - of_array[k].low)
                   for k, x in enumerate(self._arrays))  # fmt: skip
-        self.key = *self._key, *buffers
+        self.key = *self._key, *addresses
 
     def _add(self, x: Any) -> None:
         kind: Any = type(x)

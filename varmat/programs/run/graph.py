@@ -271,10 +271,10 @@ class Graph:
             return each_place(self.number, [self.constants.seen(x)])
         values = self.constants.seen(x, of_few_digits)
         result = each_place(self.number, [values])
-        buffers = np.flatnonzero(np.isnan(values))
-        if buffers.size:
+        indices = np.flatnonzero(np.isnan(values))
+        if indices.size:
             memory = self.constants.memory(x, _floats)
-            for i in buffers:
+            for i in indices:
                 result.reshape(-1)[i] = self.load(memory, 8 * int(i), (), ())
         return result
 

@@ -99,8 +99,8 @@ class Instructions(ABC):
 
     def _read(self, stack: s.Stack, first: ir.Value, count: int) -> list[ir.Value]:
         b = self.b
-        buffers = (self.entry(stack, b.add(first, INT(i))) for i in range(count))
-        return [b.load(place, align=8, typ=self.kind) for place in buffers]
+        entries = (self.entry(stack, b.add(first, INT(i))) for i in range(count))
+        return [b.load(place, align=8, typ=self.kind) for place in entries]
 
     def pushed(self, stack: s.Stack, values: Sequence[ir.Value]) -> None:
         """Put values on a stack."""

@@ -244,12 +244,12 @@ def chosen_nodes(value: Value, nodes: Nodes) -> Nodes | None:
         axes = [*loop_axes(value.shape)]
         if any(value.strides[i] for i in axes):
             return None
-    buffers = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
-    if buffers.size > MOST:
+    indices = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
+    if indices.size > MOST:
         return None
     if nodes.axes:
-        index = np.unravel_index(buffers, base.shape)
+        index = np.unravel_index(indices, base.shape)
         if any(np.any(index[along]) for along in nodes.axes):
             return None
-        buffers = np.ravel_multi_index(index, shortened(base.shape, nodes.axes))
-    return Nodes(picked(nodes.array, buffers), tuple(axes))
+        indices = np.ravel_multi_index(index, shortened(base.shape, nodes.axes))
+    return Nodes(picked(nodes.array, indices), tuple(axes))

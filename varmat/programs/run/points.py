@@ -78,8 +78,8 @@ class PointLanes(Code):
             typ = ir.VectorType(kind, WIDTH)
             x = self.b.load(self.address(memory, at), align=memory.itemsize, typ=typ)
         else:
-            buffers = self._of_lanes(memory, at)
-            x = self.lanes(lambda j: self.b.load(buffers[j], typ=kind))
+            addresses = self._of_lanes(memory, at)
+            x = self.lanes(lambda j: self.b.load(addresses[j], typ=kind))
         return self.b.icmp_unsigned("!=", x, ir.Constant(x.type, None)) if truth else x
 
     def put(self, memory: Memory, at: ir.Value | int, x: ir.Value) -> None:

@@ -80,8 +80,8 @@ class Nest:
 
     def _arrange(self, lengths: Shape, nodes: list[Node]) -> None:
         """Order the axes, the one in vectors last, and join axes that are one line everywhere."""
-        buffers = [*(node for node in nodes if node.op in READS), *self.stores]
-        along = [_strides(place) for place in buffers]
+        accesses = [*(node for node in nodes if node.op in READS), *self.stores]
+        along = [_strides(place) for place in accesses]
         strange = [sum(s[k] not in (0, 1, 8) for s in along) for k in range(len(lengths))]
         inner = min(
             range(len(lengths)), key=lambda k: (lengths[k] < WIDTH, strange[k], -lengths[k])
@@ -90,7 +90,7 @@ class Nest:
         self.lengths, result = merged(
             [lengths[k] for k in order], [[s[k] for k in order] for s in along]
         )
-        self._along = {id(place): [s[i] for s in result] for i, place in enumerate(buffers)}
+        self._along = {id(place): [s[i] for s in result] for i, place in enumerate(accesses)}
         self.n = self.lengths[-1]
         # Elements that are mostly written apart gain nothing by vectors, and are long code.
         apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
@@ -159,8 +159,8 @@ class Nest:
         copies = max(1, min(copies, n // WIDTH)) if width > 1 else 1
 
         def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            buffers = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
-            return self._turns(result, [[*index, at] for at in buffers], None, carried)
+            offsets = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
+            return self._turns(result, [[*index, at] for at in offsets], None, carried)
 
         def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             """Emit an iteration that may overlap with the one before: lanes that were in it do not
@@ -332,9 +332,9 @@ class Nest:
         if node.op == "load":
             memory, at, _ = node.data
             return self._elements(memory, at, strides, index, lane)
-        memory, at, _, size, buffers, places_at = node.data
+        memory, at, _, size, offsets, places_at = node.data
 
-        first = code.address(buffers, self._offset(places_at, strides, index))
+        first = code.address(offsets, self._offset(places_at, strides, index))
 
         def element(j: int) -> ir.Value:
             place = code.beyond(first, j * strides[len(index) - 1])

@@ -294,8 +294,8 @@ class Wide(Instructions):
             return self._vector(place, mask)
         if array not in self.arrays and not at.factor and at.other is None:
             return self.code.splat(b.load(self.outer.element(array, at.common), typ=DOUBLE))
-        buffers = self._places(array, at)
-        return self.code.lanes(lambda j: b.load(buffers[j], typ=DOUBLE))
+        addresses = self._places(array, at)
+        return self.code.lanes(lambda j: b.load(addresses[j], typ=DOUBLE))
 
     def _vector(self, place: ir.Value, mask: ir.Value | None = None) -> ir.Value:
         """Load elements next to each other; with a mask, others are not read."""
@@ -411,8 +411,8 @@ class Wide(Instructions):
         at, value = self.popped(x.log, 2)
         changed = self.b.fcmp_ordered(">=", at, self.many.constant(0.0))
         with self._masked(changed, is_branch=True):
-            buffers = self._places(x.array, _Position(INT(0), 0, self.b.fptosi(at, _INTS)))
-        self._put_apart(value, buffers, changed)
+            addresses = self._places(x.array, _Position(INT(0), 0, self.b.fptosi(at, _INTS)))
+        self._put_apart(value, addresses, changed)
 
     # --- statements ---
 
