@@ -400,8 +400,8 @@ def elementwise(
         raise ValueError(
             f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!"
         )
-    kwargs = (names_in(*partials) | others) & rows.keys() - {"where"}
-    chosen = {x: rows[x] for x in kwargs}
+    functions = (names_in(*partials) | others) & rows.keys() - {"where"}
+    chosen = {x: rows[x] for x in functions}
     row = USERS[name] = Elementwise(
         name,
         ufunc,

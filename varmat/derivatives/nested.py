@@ -454,8 +454,7 @@ def _refuse_what_cannot(
         raise TapeError(
             f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
             "outside and is called in the reverse pass of that variable, so its derivative would "
-            "be lost: use "
-            "varmat.value(x)"
+            "be lost: use varmat.value(x)"
         )
     for rule, _, _, _ in entries:
         lacks = rule.recompute is None and (

@@ -227,8 +227,8 @@ class Recorded(BoundCalls, Generic[T]):
         self._kind = _FUNCTIONALS.get(functional.functional, Functional())
         self._is_gradient = self._kind.write is None
         self._name = "recorded" if self._is_gradient else functional.functional
-        kwargs = self.function if self._has_value else functional
-        self.__name__ = f"recorded({getattr(kwargs, '__name__', 'function')})"
+        source = self.function if self._has_value else functional
+        self.__name__ = f"recorded({getattr(source, '__name__', 'function')})"
         self._recordings: list[Recording] = []
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.

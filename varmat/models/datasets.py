@@ -34,11 +34,14 @@ def dataset(
     """Make the dataset of a group of draws, as ArviZ of a version makes it."""
     xarray, variables = import_module("xarray"), {}
     for name, x in arrays.items():
-        by_name = [*DRAWS, *(dims.get(name) or (f"{name}_dim_{i}" for i in range(np.ndim(x) - 2)))]
+        dimensions = [
+            *DRAWS,
+            *(dims.get(name) or (f"{name}_dim_{i}" for i in range(np.ndim(x) - 2))),
+        ]
         labels = {
             dim: np.asarray(coords.get(dim, range(size)))
-            for dim, size in zip(by_name, np.shape(x), strict=True)
+            for dim, size in zip(dimensions, np.shape(x), strict=True)
         }
-        variables[name] = xarray.DataArray(x, labels, by_name)
+        variables[name] = xarray.DataArray(x, labels, dimensions)
     attributes = {"created_at": datetime.now(UTC).isoformat(), "arviz_version": arviz}
     return xarray.Dataset(variables, attrs=attributes)

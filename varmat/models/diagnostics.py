@@ -220,9 +220,9 @@ def problems(
         form = f"the non-centred form, centred=False, of {', '.join(centred[:_NAMED])}"
     result, total = {}, chains * draws
     if not finite.all():
-        by_name = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
+        text = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
         result["not_finite"] = (
-            f"draws are inf or nan, or too large for a standard deviation: {by_name}; the "
+            f"draws are inf or nan, or too large for a standard deviation: {text}; the "
             "posterior may be improper, as without a prior"
         )
     if "diverging" in stats and (count := int(np.sum(np.asarray(stats["diverging"])))):

@@ -100,9 +100,9 @@ def solve(
         here = nth(i)
 
         def less(j: ir.Value, others: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            values = nth(j)
-            factor = a.element(*((values, here) if transposed else (here, values)))
-            return [out.added(others[0], factor, out.row(values), -1)]
+            k = nth(j)
+            factor = a.element(*((k, here) if transposed else (here, k)))
+            return [out.added(others[0], factor, out.row(k), -1)]
 
         _, (remainder,) = counted(b, INT(0), i, 1, [args.row(here)], less)
         out.put(here, b.fdiv(remainder, code.splat(a.element(here, here), columns)))
