@@ -11,9 +11,11 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import varmat as vm
 from varmat.stan import evaluate, loops, syntax
@@ -124,7 +126,9 @@ class Generator:
             "cat": rng.integers(1, k + 1, n),
         }  # fmt: skip
         self.size = 2 + n + k + 2 * g * k
-        self._names, self._functions = 0, {"real": list[str](), "vector": list[str]()}
+        # Names that are taken; those of scopes that have ended are used again.
+        self._taken: list[str] = []
+        self._functions = {"real": list[str](), "vector": list[str]()}
         # Whether a statement is one of a loop that may be lowered: others branch on data alone.
         self._in_loop = self._in_block = self._lowers = False
         functions = [x for kind in ("real", "vector", "real") for x in self._function(kind)]
@@ -195,8 +199,9 @@ target += -0.1 * dot_self(u) - s;
         return bool(self._rng.random() < share)
 
     def _new(self, prefix: str) -> str:
-        self._names += 1
-        return f"{prefix}{self._names}"
+        name = next(x for k in count(1) if (x := f"{prefix}{k}") not in self._taken)
+        self._taken.append(name)
+        return name
 
     def _of(self, *kinds: str, free: bool = False) -> list[Variable]:
         return [each for each in self._scope if each.kind in kinds and each.free >= free]
@@ -207,10 +212,10 @@ target += -0.1 * dot_self(u) - s;
     @contextmanager
     def _inside(self, loop: bool = True) -> Iterator[None]:
         """A scope of its own, of a loop or not."""
-        count, before = len(self._scope), (self._in_loop, self._lowers)
+        ends, before = (len(self._scope), len(self._taken)), (self._in_loop, self._lowers)
         self._in_loop, self._lowers = self._in_loop or loop, self._lowers or loop
         yield
-        del self._scope[count:]
+        del self._scope[ends[0] :], self._taken[ends[1] :]
         self._in_loop, self._lowers = before
 
     def _any_size(self, full: bool = False) -> str:
@@ -339,6 +344,7 @@ target += -0.1 * dot_self(u) - s;
         with self._inside():
             self._add(i, "index", size)
             each, row, number = (self._filled(x, 1, inner) for x in (BOUNDED, "tanh({v})", "{i}"))
+        self._taken.remove(i)
         match kind:
             case "real":
                 lines = [f"real {name} = {self._filled(BOUNDED, 2)};"]
@@ -438,6 +444,7 @@ target += -0.1 * dot_self(u) - s;
             if limits[0] == "2":
                 self._add(f"({i} - 1)", "index", size)
             made = self._body(depth)
+        self._taken.remove(i)
         return [f"for ({i} in {limits}) {{", *made, "}"]
 
     def _if(self, depth: int) -> list[str]:
@@ -471,7 +478,9 @@ target += -0.1 * dot_self(u) - s;
             # Those that end early are not lowered.
             self._in_loop = self._chance(0.2)
             self._add(e, kind, *sizes[1:])
-            return [f"for ({e} in {values}) {{", *self._body(depth), "}"]
+            body = self._body(depth)
+        self._taken.remove(e)
+        return [f"for ({e} in {values}) {{", *body, "}"]
 
     def _ragged(self, depth: int) -> list[str]:
         """Groups of data one behind the other."""
@@ -484,6 +493,8 @@ target += -0.1 * dot_self(u) - s;
             with self._inside():
                 self._add(j, "index", "N")
                 body = self._body(depth - 1)
+        for name in (i, j):
+            self._taken.remove(name)
         head = [f"int {at} = 1;", f"for ({i} in 1:G) {{", *lines]
         inside = [f"for ({j} in {at}:({at} + n[{i}] - 1)) {{", *body, "}"]
         return [*head, *inside, f"{at} += n[{i}];", "}"]
@@ -503,9 +514,10 @@ def errors(seed: int, options: Any, found: Counter[str]) -> Iterator[str]:
     """How the recording of a random program differs from its evaluation iteration by iteration."""
     made = Generator(seed)
     model = vm.stan.Program(made.text).model(made.data)
-    recorder, eager = model._value_and_grad, vm.value_and_grad(model._target)
+    recorder, eager = model._value_and_grad, one_by_one(made)
     calls = Counter[str]()
-    recorder._eager = lambda *args: calls.update(["eager"]) or eager(*args)
+    function = recorder._eager
+    recorder._eager = lambda *args: calls.update(["eager"]) or function(*args)
     other = None
     if options.stanli:
         import stanli
@@ -556,6 +568,16 @@ def errors(seed: int, options: Any, found: Counter[str]) -> Iterator[str]:
         found[f"not recorded: {type(recorder.obstacle).__name__}: {recorder.obstacle}"[:80]] += 1
 
 
+def one_by_one(made: Any) -> Callable[..., Any]:
+    """The value and gradient of a random program, by iterations one after the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (VectorizedLoop, Recurrence):
+            patch.setattr(kind, "of_loop", refused)
+        f = vm.value_and_grad(vm.stan.Program(made.text).model(made.data)._target)
+        f(np.zeros(made.size), True, True)  # translates functions, too
+    return f
+
+
 def hessian_errors(model: Any, q: np.ndarray) -> Iterator[str]:
     """How a Hessian differs from differences of the gradient, where these are no jumps."""
 
@@ -585,7 +607,7 @@ def noting(method: Callable[..., None], found: Counter[str]) -> Callable[..., No
     return noted
 
 
-def refused(translator: Any, loop: Any, count: int) -> None:
+def refused(translator: Any, loop: Any, *args: Any) -> None:
     """Refuse a loop."""
     raise BoundError("all loops are lowered", loop.at)
 
@@ -617,8 +639,8 @@ def main() -> None:
             text = f"{type(error).__name__}: {error}"
         if text:
             print(f"seed {seed}: {text} in\n{Generator(seed).text}", flush=True)
-    for name, count in found.most_common():
-        print(f"{count:6} {name}")
+    for name, times in found.most_common():
+        print(f"{times:6} {name}")
 
 
 if __name__ == "__main__":

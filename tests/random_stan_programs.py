@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ class Generator:
             "N": n, "K": k, "y": rng.normal(size=n), "X": rng.normal(size=(n, k)),
             "g": rng.integers(1, k + 1, n), "c": rng.integers(0, 2, n),
         }  # fmt: skip
-        self._count = 0
+        # Names that are taken; those of scopes that have ended are used again.
+        self._taken: list[str] = []
         self.numbers = ["a", "s"]
         self.vectors = {"u": "N", "v": "K", "y": "N"}
         self.filled: dict[str, str] = {}
@@ -125,8 +127,9 @@ model {{
         return choices[int(self._rng.integers(len(choices)))]
 
     def _new(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}{self._count}"
+        name = next(x for k in count(1) if (x := f"{prefix}{k}") not in self._taken)
+        self._taken.append(name)
+        return name
 
     # --- expressions ---
 
@@ -233,11 +236,13 @@ model {{
 
     # --- statements ---
 
-    def block(self, depth: int, count: int) -> Piece:
+    def block(self, depth: int, length: int) -> Piece:
         """Statements in a scope of their own."""
         before = self.numbers.copy(), self.vectors.copy(), self.filled.copy(), self.reals.copy()
-        parts = [self.statement(depth) for _ in range(count)]
+        taken = len(self._taken)
+        parts = [self.statement(depth) for _ in range(length)]
         self.numbers, self.vectors, self.filled, self.reals = before
+        del self._taken[taken:]
 
         def run(e: Env) -> None:
             for part in parts:
@@ -272,6 +277,7 @@ model {{
         self._loops.append((loop, size))
         each, recurrent = self.number(2), self._rng.random() < 0.4
         self._loops.pop()
+        self._taken.remove(loop)
         self.vectors[name] = self.filled[name] = size
         head, tail = f"vector[{size}] {name};", f"{name}[{loop}] = {each.text}"
         if recurrent:
@@ -350,9 +356,9 @@ model {{
         return Piece(f"{first.text} ~ {name}({', '.join(each.text for each in rest)});", run)
 
     def _masses(self, depth: int) -> Piece:
-        name, count = self._one_of(MASSES)
+        name, size = self._one_of(MASSES)
         i, eta = self.index("N"), self.number(2)
-        rest = [positive(self.number(1)) for _ in range(count - 1)]
+        rest = [positive(self.number(1)) for _ in range(size - 1)]
         function = getattr(vm, f"{name}_lpmf")
 
         def run(e: Env) -> None:
@@ -386,6 +392,7 @@ model {{
         self._loops.append((name, size))
         body = self.block(depth - 1, int(self._rng.integers(1, 3)))
         self._loops.pop()
+        self._taken.remove(name)
 
         def run(e: Env) -> None:
             for i in range(self.sizes[size]):
@@ -409,6 +416,7 @@ model {{
 
     def _while(self, depth: int) -> Piece:
         name, body = self._new("w"), self.block(depth - 1, 1)
+        self._taken.remove(name)
 
         def run(e: Env) -> None:
             for _ in range(2):
@@ -422,6 +430,7 @@ model {{
         self.numbers.append(name)
         body = self.block(depth - 1, 1)
         self.numbers.remove(name)
+        self._taken.remove(name)
 
         def run(e: Env) -> None:
             for x in values.run(e):

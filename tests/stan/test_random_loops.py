@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 import random_loops
 from random_loops import errors, refused
+from random_nests import difference
 
 from varmat.programs.run import has_native
 from varmat.stan import evaluate, loops
@@ -38,3 +39,8 @@ def test_loops_in_vectors_of_two_lanes() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert "seed" not in done.stdout
     assert int(re.search(r"(\d+) points$", done.stdout, re.M)[1]) >= 9  # type: ignore[index]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_loops_within_loops_whose_scopes_use_the_same_names(seed: int) -> None:
+    assert not difference(seed, recorded=seed % 4 == 0)

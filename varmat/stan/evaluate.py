@@ -41,7 +41,7 @@ from varmat.stan.values import (
     shape_of,
     write,
 )
-from varmat.stan.vectorized import FEW, VectorizedLoop, are_apart, declared_in
+from varmat.stan.vectorized import FEW, are_apart, declared_in, vectorized
 from varmat.stan.vectorized_expressions import BoundError
 
 
@@ -343,7 +343,7 @@ class Translator(Expressions):
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.repeated(w)
             try:
-                together = VectorizedLoop.of_loop(self, w, count).whole(w)
+                together = vectorized(self, w, count, self._written)
                 self.loops.append((w, None))
             except BoundError as error:
                 together = None

@@ -68,7 +68,9 @@ class Recurrence(VectorizedLoop):
         self._is_condition = False
 
     @classmethod
-    def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
+    def of_loop(
+        cls, translator: Expressions, loop: s.For, count: int, collapsed: Sequence[s.For] = ()
+    ) -> Self:
         own, carried, filled = declared_in(loop.body), set[str](), set[str]()
         for node in s.walk(loop.body):
             check_state(node, WITH_STATE)

@@ -8,6 +8,7 @@ depends on it is an array with an element for each iteration. All other loops ru
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Self
 
@@ -88,6 +89,30 @@ def scratch_in(loop: s.For) -> dict[str, s.For]:
     return result
 
 
+def collapsible_in(loop: s.For, written: Collection[str]) -> list[s.For]:
+    """Find inner loops whose iterations may be iterations of the outer one, for pairs of indices:
+    apart from data they read numbers that are the same in all, and elements by both indices, in
+    order, so that nothing is gathered. The containers of such elements are among those `written`.
+    """
+    local, result = declared_in(loop.body), []
+    for w in s.walk(loop.body):
+        if not isinstance(w, s.For):
+            continue
+        pair, own = [loop.name, w.name], declared_in(w.body)
+        reads = [x for x in s.walk(w.body) if isinstance(x, s.Expression) and not x.data]
+        gathers = any(
+            {*s.names_in(x.indices)} & {*pair, *local}
+            and not (s.root(x) in written and [getattr(i, "name", "") for i in x.indices] == pair)
+            for x in reads
+            if isinstance(x, s.Indexed)
+        )
+        calls = any(isinstance(x, s.Call) and x.definition is not None for x in reads)
+        is_apart = assigned_in(w.body) <= own and not {*s.names_in(reads)} & (local - own)
+        if is_apart and not gathers and not calls:
+            result.append(w)
+    return result
+
+
 def _fills(loop: s.For, name: str) -> bool:
     """Tell whether a loop only assigns to the elements of a container, one in each iteration."""
     element = repr(
@@ -125,6 +150,8 @@ class VectorizedLoop(VectorizedExpressions):
         The variables from outside that differ between iterations.
     scratch : dict of str to For
         Containers from outside that each pass fills, with the loops that do.
+    collapsed : list of For
+        Loops inside whose iterations become iterations of this one.
     """
 
     def __init__(
@@ -134,8 +161,11 @@ class VectorizedLoop(VectorizedExpressions):
         count: int,
         varying: Collection[str],
         scratch: Mapping[str, s.For] = MappingProxyType({}),
+        collapsed: Sequence[s.For] = (),
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
+        self._collapsed = {id(x) for x in collapsed}
+        self._varying.update(x.name for x in collapsed)
         self.calls: tuple[s.FunctionDefinition, ...] = ()
         # Whether data split the iterations again in each iteration of an inner loop.
         self._splits_again = False
@@ -148,7 +178,9 @@ class VectorizedLoop(VectorizedExpressions):
             self._varying.update(self._assigned(node))
 
     @classmethod
-    def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
+    def of_loop(
+        cls, translator: Expressions, loop: s.For, count: int, collapsed: Sequence[s.For] = ()
+    ) -> Self:
         own = declared_in(loop.body)
         scratch = {
             name: x
@@ -156,7 +188,7 @@ class VectorizedLoop(VectorizedExpressions):
             if name not in own and translator.place(name)[1] in OF_ONE_AXIS
         }
         check_independent(loop, {*own, *scratch})
-        return cls(translator, loop, count, {loop.name}, scratch)
+        return cls(translator, loop, count, {loop.name}, scratch, collapsed)
 
     def _assigned(self, node: s.For | s.FunctionDefinition) -> Iterator[str]:
         """Yield the variables of an iteration to which something is assigned that varies."""
@@ -351,25 +383,29 @@ class VectorizedLoop(VectorizedExpressions):
             return in_sequence([(self.statement(x), x.at) for x in body])
 
     def loop(self, w: s.For) -> Executed:
-        """Translate an inner loop with the same bounds in all iterations, to run step by step."""
-        if self.varies([w.lower, w.upper]):
-            return self._ragged(w)
+        """Translate an inner loop: one with the same bounds in all iterations runs step by step."""
+        if id(w) in self._collapsed or self.varies([w.lower, w.upper]):
+            return self._collapse(w)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
         branches = [x.condition for x in s.walk(w.body) if isinstance(x, s.If)]
         self._splits_again |= any(x.data and self.varies(x) for x in branches)
         with self._translator.scope():
-            slot = self._translator.declare(w.name, types.INT)
+            slot, count = self._translator.declare(w.name, types.INT), self._count
+            # Another loop whose bounds differ may use the same name.
+            has_lanes = w.name in self._varying
+            if has_lanes:
+                self._slots.add(slot)
             body = self.block(s.Braces(w.at, w.body))
 
         def run(f: Frame) -> None:
             for i in range(lower(f), upper(f) + 1):
-                f[slot] = i
+                f[slot] = np.full(f[count], i) if has_lanes else i
                 body(f)
 
         return run
 
-    def _ragged(self, w: s.For) -> Executed:
-        """Translate an inner loop whose bounds differ, by batching all its iterations."""
+    def _collapse(self, w: s.For) -> Executed:
+        """Translate an inner loop by batching all its iterations in all of the outer ones."""
         if assigned_in(w.body) - declared_in(w.body):
             raise BoundError("a loop inside whose bounds differ hands values on", w.at)
         lower, upper = self.full(w.lower, types.INT), self.full(w.upper, types.INT)
@@ -490,6 +526,19 @@ class VectorizedLoop(VectorizedExpressions):
             return value(f)
 
         return run
+
+
+def vectorized(
+    translator: Expressions, loop: s.For, count: int, written: Collection[str]
+) -> Callable[[Frame], bool]:
+    """Translate a loop for all iterations; inner loops collapse into it where they may. The
+    function returns False, and does nothing, if it has to be run iteration by iteration.
+    """
+    collapsed = collapsible_in(loop, written)
+    if collapsed:
+        with suppress(BoundError):
+            return VectorizedLoop.of_loop(translator, loop, count, collapsed).whole(loop)
+    return VectorizedLoop.of_loop(translator, loop, count).whole(loop)
 
 
 def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
