@@ -55,10 +55,12 @@ for (i in 1:N) {{
         return self._one_of([x, f"tanh({x}) * {y}", f"({x} - {y})", f"(c[i] == 1 ? {x} : {y})"])
 
     def _statement(self, depth: int) -> str:
-        kinds = ["loop"] * 2 * ("0.1 * j" not in self._numbers) + ["block"] * (
-            "t" not in self._numbers
-        )
-        kind = self._one_of(["target", "density"] + (["if", *kinds] if depth else []))
+        kinds = ["target", "density", *["if"] * (depth > 0)]
+        if depth and "0.1 * j" not in self._numbers:
+            kinds += ["loop"] * 2
+        if depth and not {"t", "sum(t)"} & {*self._numbers}:
+            kinds += ["number", "vector"]
+        kind = self._one_of(kinds)
         if kind == "target":
             return f"target += {self._number()};"
         if kind == "density":
@@ -67,9 +69,15 @@ for (i in 1:N) {{
         if kind == "loop":
             head = f"for (j in {self._one_of(['1:n[i]', '1:K', '1:K', '2:K', '1:g[i]'])}) {{"
             self._numbers += ["0.1 * j", "v[j]", "X[i, j]", "M[i, j]"]
-        elif kind == "block":
+            self._numbers += ["t[j]"] * ("sum(t)" in self._numbers)
+        elif kind == "number":
             head = f"{{ real t = {self._number()};" + f" t += {self._number()};" * (depth == 2)
             self._numbers += ["t", "t"]
+        elif kind == "vector":
+            vector = self._one_of([f"{self._number()} * v", "v", "(X[i])'", "M[i]' - v"])
+            element = f" t[{self._one_of(['1', 'g[i]'])}] += {self._number()};"
+            head = f"{{ vector[K] t = {vector};" + element * (depth == 2)
+            self._numbers += ["sum(t)", "t[3]", *["t[j]"] * ("0.1 * j" in self._numbers)]
         else:
             conditions = ["c[i] == 1", "n[i] > 1", "K > 2", "a > 0.1", "y[i] > a"]
             head = f"if ({self._one_of(conditions)}) {{"
