@@ -3,12 +3,15 @@ may only fall; lower them when you have removed some.
 """
 
 import ast
+import inspect
 import io
 import re
 import tokenize
 from pathlib import Path
 
 import pytest
+
+import varmat as vm
 
 PACKAGE = Path(__file__).parents[1] / "varmat"
 # How often a turn may occur.
@@ -24,7 +27,8 @@ NO_VERB = re.compile(
     r"(The|A|An|What|Whether|Where|How|Which|Who|All|Those|One|Each|Some|Two|Both|If|This|So|Of|As|"
     r"In|For|From)\b"
 )
-# How many docstrings of functions of a room may begin so.
+# How many docstrings of functions of a room may begin so. Those of densities are notes, of which
+# the docstrings that users see are made.
 OPENINGS = {"densities": 112}
 
 
@@ -61,3 +65,8 @@ def test_functions_say_what_they_do():
                 found[room] = found.get(room, 0) + 1
     more = {room: count for room, count in found.items() if count > OPENINGS.get(room, 0)}
     assert not more
+
+
+def test_public_functions_say_what_they_do():
+    docs = {name: inspect.getdoc(getattr(vm, name)) or "" for name in vm.__all__}
+    assert not [name for name, text in docs.items() if NO_VERB.match(text) and name[0].islower()]

@@ -119,16 +119,16 @@ def uninterrupted() -> Iterator[list[int]]:
         yield came
         return
     handlers = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
-    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    callables = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
-        for number in held:
+        for number in callables:
             signal.signal(number, lambda number, _: came.append(number))
         yield came
     finally:
-        for number, handler in held.items():
+        for number, handler in callables.items():
             signal.signal(number, handler)
         for number in came:
-            held[number](number, sys._getframe())
+            callables[number](number, sys._getframe())
 
 
 class Interrupts:

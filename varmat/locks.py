@@ -42,21 +42,21 @@ class Once(Generic[T]):
 
     def __init__(self, function: Callable[..., T]) -> None:
         update_wrapper(self, function)
-        self._function, self._made = function, dict[Hashable, T]()
+        self._function, self._cache = function, dict[Hashable, T]()
 
     def __call__(self, *args: Hashable) -> T:
-        if args not in self._made:
+        if args not in self._cache:
             with held(self._lock):
-                if args not in self._made:
-                    self._made[args] = self._function(*args)
-        return self._made[args]
+                if args not in self._cache:
+                    self._cache[args] = self._function(*args)
+        return self._cache[args]
 
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[no-any-return, attr-defined]  # of the function
 
     def cache_clear(self) -> None:
         """Forget all results."""
-        self._made.clear()
+        self._cache.clear()
 
     @classmethod
     def renew_lock(cls) -> None:

@@ -280,11 +280,11 @@ class Flat:
     row-major order.
     """
 
-    __slots__ = ("_rest", "base")
+    __slots__ = ("_iterator", "base")
 
     def __init__(self, base: Operand) -> None:
         self.base = base
-        self._rest: Any = None
+        self._iterator: Any = None
 
     def __len__(self) -> int:
         return int(self.base.size)
@@ -293,8 +293,8 @@ class Flat:
         return self
 
     def __next__(self) -> Operand:
-        self._rest = self._rest or iter(np.ravel(self.base))
-        return next(self._rest)
+        self._iterator = self._iterator or iter(np.ravel(self.base))
+        return next(self._iterator)
 
     def __getitem__(self, index: Index) -> Operand:
         part = np.ravel(self.base)[index]

@@ -55,10 +55,10 @@ def _pair(degree: int, centre: float, step: Operand, root: Operand) -> Result:
     if degree % 2 == 0:
         return _hermite(degree, z - s)[degree] + above * np.exp(-2.0 * z * s)
     at_centre = _hermite(degree, z)
-    apart = -2.0 * sum(
+    difference = -2.0 * sum(
         math.comb(degree, j) * s**j * at_centre[degree - j] for j in range(1, degree + 1, 2)
     )
-    return apart - above * np.expm1(-2.0 * z * s)
+    return difference - above * np.expm1(-2.0 * z * s)
 
 
 def _by_images(n: int, u: Operand, b: Operand) -> Result:

@@ -84,7 +84,7 @@ class Moments(NamedTuple):
     covariance: Plain
     # G m, and G C G' + W
     predicted: Plain
-    spread: Plain
+    variance: Plain
     # spread @ F, inv(Q), the gain cross @ inv(Q), and inv(Q) e
     cross: Plain
     precision: Plain
@@ -111,15 +111,15 @@ def _forward(
     without the constant, with the moments.
     """
     predicted = g @ mean
-    spread = g @ covariance @ g.T + w
-    cross = spread @ f
+    variance = g @ covariance @ g.T + w
+    cross = variance @ f
     precision, half_log_determinant = factorise(f.T @ cross + v)
     gain = cross @ precision
     error = y - f.T @ predicted
     surprise = precision @ error
     term = -half_log_determinant - 0.5 * np.sum(error * surprise)
-    moments = Moments(mean, covariance, predicted, spread, cross, precision, gain, surprise)
-    return [predicted + gain @ error, spread - gain @ cross.T], [term, *moments]
+    moments = Moments(mean, covariance, predicted, variance, cross, precision, gain, surprise)
+    return [predicted + gain @ error, variance - gain @ cross.T], [term, *moments]
 
 
 def _filtered(factorise: Function, y: Operand, *model: Operand) -> tuple[Result, Moments]:
@@ -155,7 +155,9 @@ def _backward(
     through = of_cross @ f.T
     of_spread = covariance + f @ of_q @ f.T + 0.5 * (through + through.T)
     of_predicted = mean - f @ error
-    in_f = in_f + 2.0 * (now.cross @ of_q) + now.spread @ of_cross - now.predicted[:, None] * error
+    in_f = (
+        in_f + 2.0 * (now.cross @ of_q) + now.variance @ of_cross - now.predicted[:, None] * error
+    )
     in_g = in_g + of_predicted[:, None] * now.mean + 2.0 * (of_spread @ g @ now.covariance)
     after = [g.T @ of_predicted, g.T @ of_spread @ g, in_f, in_g, in_v + of_q, in_w + of_spread]
     return after, [error]

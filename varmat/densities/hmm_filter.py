@@ -202,13 +202,13 @@ def _first_products(gamma: Floats, x: Floats, space: Space, log_least: float) ->
     between.
     """
     states, count = len(gamma), x.shape[1] // 2
-    ways = (gamma[:, None] * gamma.T).reshape(-1, states)
+    transitions = (gamma[:, None] * gamma.T).reshape(-1, states)
     first, second = x[:, : 2 * count : 2], x[:, 1 : 2 * count : 2]
     out = _matrices(count, states, space, log_least)
     if out.flags.c_contiguous:
-        np.matmul(first.T, ways.T, out.reshape(count, -1))
+        np.matmul(first.T, transitions.T, out.reshape(count, -1))
     else:
-        np.matmul(ways, first, out.transpose(1, 2, 0).reshape(-1, count))
+        np.matmul(transitions, first, out.transpose(1, 2, 0).reshape(-1, count))
     out *= second.T[:, None]
     return out
 

@@ -155,8 +155,8 @@ class TruncatedDensity:
         narrow = np.array(_are_near(more, less))
         more, less, *values = _at(narrow, (more, less, lower, upper, *parameters))
         with np.errstate(all="ignore"):
-            apart = np.abs(self._integrated(10, *values) - self._integrated(5, *values))
-            narrow[narrow] = apart < EPSILON * (1.0 - more) / (more - less)
+            difference = np.abs(self._integrated(10, *values) - self._integrated(5, *values))
+            narrow[narrow] = difference < EPSILON * (1.0 - more) / (more - less)
         return narrow
 
     def _integrated(self, count: int, lower: Operand, upper: Operand, *values: Operand) -> Result:

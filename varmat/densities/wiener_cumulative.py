@@ -148,13 +148,13 @@ class _Model:
         self.args = alpha, beta + var_beta * (self.starts[:, None] - 0.5), delta, var_delta
         self.fixed = [fixed(x) for x in self.args]
 
-    def integral(self, bottom: Operand, apart: Operand, weight: Operand = None) -> Result:
+    def integral(self, bottom: Operand, distance: Operand, weight: Operand = None) -> Result:
         """Compute the log integral of the density from `bottom` to ``bottom + apart``."""
-        length = np.log1p(apart / bottom)
+        length = np.log1p(distance / bottom)
         abscissas, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
         if weight is not None:
-            logs = logs + np.log(weight(bottom, apart, length, abscissas))
+            logs = logs + np.log(weight(bottom, distance, length, abscissas))
         times = bottom * np.exp(length * abscissas)
         alpha, *others = self.args
         logs = logs + np.log(times) + of_time.pointwise(times, alpha, 0.0, *others)
@@ -171,7 +171,7 @@ class _Model:
         is_cut = now < high
         return self.integral(low, np.where(is_cut, np.where(is_cut, time, 1.0), high) - low)
 
-    def late(self, time: Operand, var_tau: Operand) -> Result:
+    def large_time(self, time: Operand, var_tau: Operand) -> Result:
         """Compute the same for a nondecision time that is uniform on an interval: decision times at
         its ends are `time` and ``time - var_tau``.
         """
@@ -191,9 +191,9 @@ class _Model:
             np.where(something, most, 1.0),
             np.where(something, high, 2.0 * low),
         )
-        apart = np.where(of_all, width, top - bottom)
+        distance = np.where(of_all, width, top - bottom)
 
-        def weight(bottom: Operand, apart: Operand, length: Operand, indices: Operand) -> Result:
+        def weight(bottom: Operand, distance: Operand, length: Operand, indices: Operand) -> Result:
             if self.upper:
                 before = np.where(
                     starts_inside | ~something,
@@ -209,7 +209,7 @@ class _Model:
             # The weight is tiny where the density is negligible in all of the interval.
             return np.where(something, share, 1e-300)
 
-        return self.integral(bottom, apart, weight)
+        return self.integral(bottom, distance, weight)
 
 
 def _with_axes(x: Operand) -> Result:
@@ -232,13 +232,15 @@ def _log_probability(
             for place, log in zip(abscissas.tolist(), logs.tolist(), strict=True)
         ]
         return logsumexp(np.stack(x), axis=0)
-    late = model.late(high, var_tau)
+    large_time = model.large_time(high, var_tau)
     if upper:
-        return np.logaddexp(model.passed(high), late)
+        return np.logaddexp(model.passed(high), large_time)
     least = high - var_tau
     has_passed = fixed(least) > 0.0
     passed = model.passed(np.where(has_passed, least, 1.0))
-    return np.where(has_passed, np.logaddexp(np.where(has_passed, passed, late), late), late)
+    return np.where(
+        has_passed, np.logaddexp(np.where(has_passed, passed, large_time), large_time), large_time
+    )
 
 
 def _has_zero(var_tau: Operand) -> bool:

@@ -32,14 +32,14 @@ class RandomStates:
 
     def __init__(self, *roots: object) -> None:
         generators = (np.random.Generator, np.random.RandomState, random.Random)
-        self._found = [x for x in islice(_reached(roots), MOST) if isinstance(x, generators)]
+        self._generators = [x for x in islice(_reached(roots), MOST) if isinstance(x, generators)]
         self._before = self._states()
 
     def _states(self) -> list[tuple[str, bytes]]:
         return [
             ("numpy.random", pickle.dumps(np.random.get_state(legacy=False))),  # noqa: NPY002
             ("random", pickle.dumps(random.getstate())),
-            *((f"a {type(x).__name__}", pickle.dumps(x)) for x in self._found),
+            *((f"a {type(x).__name__}", pickle.dumps(x)) for x in self._generators),
         ]
 
     def refuse_draws(self) -> None:
@@ -92,9 +92,9 @@ def _parts(x: Operand) -> Iterator[Operand]:
     elif isinstance(x, (list, tuple, dict)):
         yield from tuple(islice(x.values() if isinstance(x, dict) else x, MOST))
     else:
-        held = getattr(x, "__dict__", None)  # some objects answer with any other attribute
-        if isinstance(held, dict):
-            yield from tuple(held.values())
+        attributes = getattr(x, "__dict__", None)  # some objects answer with any other attribute
+        if isinstance(attributes, dict):
+            yield from tuple(attributes.values())
 
 
 def _is_full(cell: Operand) -> bool:

@@ -11,7 +11,7 @@ from varmat.core.errors import DomainError
 from varmat.derivatives.jacobians import jacobian_at
 from varmat.derivatives.recorded_functional import Recorded as Recorded
 from varmat.derivatives.recorded_functional import Recording
-from varmat.derivatives.recorded_rows import is_same, kept
+from varmat.derivatives.recorded_rows import copied, is_same
 from varmat.derivatives.reverse import DerivedFunction, gradients_with_aux, named, with_aux
 from varmat.derivatives.structure import Argnums
 from varmat.interrupts import from_signal
@@ -44,7 +44,7 @@ class RecordedWithData(Recorded[tuple[float, Any]]):
 
     def __init__(self, function: Function, argnums: Argnums, data: Sequence[np.ndarray]) -> None:
         super().__init__(function, argnums)
-        self._data = [(x, kept(x)) for x in data if x.flags.writeable]
+        self._data = [(x, copied(x)) for x in data if x.flags.writeable]
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.function, self.argnums, [x for x, _ in self._data])
@@ -54,7 +54,7 @@ class RecordedWithData(Recorded[tuple[float, Any]]):
         is_changed = not all(is_same(x, copy) for x, copy in self._data)
         if is_changed:
             with held(self._lock):
-                self._data = [(x, kept(x)) for x, _ in self._data]
+                self._data = [(x, copied(x)) for x, _ in self._data]
                 self._keep([])
         return is_changed
 

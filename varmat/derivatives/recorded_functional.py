@@ -31,8 +31,8 @@ from varmat.derivatives.recorded_rows import (
     Mapped,
     at_points,
     check_threads,
+    copied,
     is_same,
-    kept,
     run_rows,
 )
 from varmat.derivatives.reverse import DerivedFunction, is_plain, positions_of, value_and_grad
@@ -130,8 +130,8 @@ class RecordedCall:
         if not self.others:
             return self
         copies: dict[int, np.ndarray] = {}
-        others = kept(self.others, copies)
-        args, kwargs = kept([self.args, self.named], copies, is_new=False)
+        others = copied(self.others, copies)
+        args, kwargs = copied([self.args, self.named], copies, is_new=False)
         return replace(self, args=args, named=kwargs, others=others)
 
 
@@ -421,7 +421,7 @@ class Recorded(BoundCalls, Generic[T]):
         if not alike and max(others[i].size for i in data) < _LARGE:
             return None
         args = [Mapped(x) if i in data else x for i, x in enumerate(call.args)]
-        keys = {i: Mapped.key(args[i]) if i in data else kept(x) for i, x in others.items()}
+        keys = {i: Mapped.key(args[i]) if i in data else copied(x) for i, x in others.items()}
         with Attempt():  # the function may raise any error, and none for plain data
             entry = self._recorded(replace(call, args=args, others=keys))
             expected = leaves_of(self._eager(*call.args, **call.named))

@@ -359,7 +359,7 @@ def rolled_entries(
         rolled: list[Entry] = []
         for loop in program.loops:
             rolled += loop.rolled
-        return program.kept, rolled
+        return program.entries, rolled
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:

@@ -42,7 +42,7 @@ class Mapped(NamedTuple):
         return Mapped(structure_of(x.tree)) if type(x) is Mapped else x
 
 
-def kept(
+def copied(
     x: Operand, copies: dict[int, np.ndarray] | None = None, *, is_new: bool = True
 ) -> Operand:
     """Return an argument as it is now, because arrays, lists and dicts may be changed later. Copy
@@ -50,13 +50,13 @@ def kept(
     """
     copies = {} if copies is None else copies
     if type(x) in (tuple, list):
-        return type(x)([kept(item, copies, is_new=is_new) for item in x])
+        return type(x)([copied(item, copies, is_new=is_new) for item in x])
     if type(x) is np.ndarray and not x.dtype.hasobject:
         if is_new and id(x) not in copies:
             copies[id(x)] = x.copy(order="K")
         return copies.get(id(x), x)
     if type(x) is dict:
-        return {key: kept(item, copies, is_new=is_new) for key, item in x.items()}
+        return {key: copied(item, copies, is_new=is_new) for key, item in x.items()}
     return x
 
 

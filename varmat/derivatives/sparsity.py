@@ -71,7 +71,7 @@ class _Patterns:
         """Derive the patterns of the results of steps from the patterns of their operands."""
         for step in steps:
             if any(v.base in self.known for v in step.operands):
-                patterns = self._made(step)
+                patterns = self._patterns(step)
                 self.known.update(
                     (v, p) for v, p in zip(step.results, patterns, strict=True) if p is not None
                 )
@@ -120,7 +120,7 @@ class _Patterns:
         )
         return [every[np.zeros(v.size, int)] for v in step.results]
 
-    def _made(self, step: Step) -> list[Pattern]:
+    def _patterns(self, step: Step) -> list[Pattern]:
         """Return the patterns of the results of a step; a result without derivatives has none."""
         kernel, operands = step.kernel, step.operands
         if all(v.dtype == BOOL for v in step.results):

@@ -45,9 +45,9 @@ def _spectrum(count: int, pairs: bytes) -> _Spectrum:
         from scipy.sparse.csgraph import connected_components
 
         _, labels = connected_components(csr_array(laplacian != 0.0))
-        apart = int(np.argmax(labels != labels[0]))
+        other = int(np.argmax(labels != labels[0]))
         raise DomainError(
-            f"ICAR: no path of neighbours leads from area 0 to area {apart}, but all areas must be "
+            f"ICAR: no path of neighbours leads from area 0 to area {other}, but all areas must be "
             "connected: give each connected part a distribution of its own!"
         )
     return _Spectrum(vectors[:, 1:], values[1:])

@@ -89,9 +89,11 @@ def _dirichlet(y: Operand, alpha: Operand) -> Result:
 
 
 def _multinomial(y: Plain, theta: Operand) -> Result:
-    ways = gammaln(np.sum(y, axis=-1) + 1.0) - np.sum(gammaln(y + 1.0), axis=-1)
+    log_coefficient = gammaln(np.sum(y, axis=-1) + 1.0) - np.sum(gammaln(y + 1.0), axis=-1)
     seen = y > 0
-    return ways + np.sum(np.where(seen, y * np.log(np.where(seen, theta, 1.0)), 0.0), axis=-1)
+    return log_coefficient + np.sum(
+        np.where(seen, y * np.log(np.where(seen, theta, 1.0)), 0.0), axis=-1
+    )
 
 
 # The name of a density -> its formula, and the axes of the last of its parameters, which must not

@@ -167,7 +167,7 @@ def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: 
 
 gp_exp_quad_cov = _make(
     CovarianceFunction("gp_exp_quad_cov", -0.5, np.exp, lambda z, r, variance: r),
-    "The squared exponential covariance function.",
+    "Compute the squared exponential covariance function.",
     "\\sigma^2 \\exp(-r^2 / 2)",
     "2.426",
 )
@@ -178,20 +178,20 @@ gp_exponential_cov = _make(
         lambda z, out: np.exp(-np.sqrt(z), out),
         lambda z, r, variance: -0.5 * r * _inverse_distance(z),
     ),
-    "The exponential covariance function.",
+    "Compute the exponential covariance function.",
     "\\sigma^2 \\exp(-r)",
     "1.472",
     " It has a kink where two points coincide; their derivative there is taken to be zero.",
 )
 gp_matern32_cov = _make(
     _matern("gp_matern32_cov", 3.0, lambda a: 1.0 + a, lambda a: -0.5),
-    "The Matern covariance function of order 3/2.",
+    "Compute the Matern covariance function of order 3/2.",
     "\\sigma^2 (1 + \\sqrt 3\\, r) \\exp(-\\sqrt 3\\, r)",
     "1.933",
 )
 gp_matern52_cov = _make(
     _matern("gp_matern52_cov", 5.0, lambda a: 1.0 + a + a * a / 3.0, lambda a: (1.0 + a) / -6.0),
-    "The Matern covariance function of order 5/2.",
+    "Compute the Matern covariance function of order 5/2.",
     "\\sigma^2 (1 + \\sqrt 5\\, r + 5 r^2 / 3) \\exp(-\\sqrt 5\\, r)",
     "2.096",
 )

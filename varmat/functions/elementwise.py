@@ -82,7 +82,7 @@ row("fmod", ("g", "-g * rint(divide(x - r, y))"), "Remainder with the sign of th
     source="NumPy", domain="y is not 0")
 row("negative", "-g", "Negative, also written ``-x``",
     operator.neg, "-x", (2.5, -1e-300), -1.0, source="NumPy")
-row("positive", "g", "The argument itself, also written ``+x``",
+row("positive", "g", "Return the argument itself, also written ``+x``",
     float, "x", (2.5, -1e-300), 1.0, source="NumPy")
 row("conjugate", "g", "Complex conjugate: of a real number, the number itself",
     float, "x", (2.5, -1.0), 1.0, source="DLMF 1.9(i); NumPy")

@@ -124,7 +124,7 @@ def compare_gradient(
     is_slow = _POINTS * q.size * (time.perf_counter() - start) > _SLOW
     recorded = model.for_many_calls() if is_slow else None
 
-    def beside(x: np.ndarray) -> float:
+    def at_point(x: np.ndarray) -> float:
         """Return the log density at a point of a difference; nan if the model rejects it, as it may
         near the border of its domain.
         """
@@ -134,5 +134,5 @@ def compare_gradient(
             return float(model.log_density(x, jacobian=jacobian))
         return np.nan
 
-    differences = finite_diff_gradient(beside, q, eps)
+    differences = finite_diff_gradient(at_point, q, eps)
     return GradientCheck(model.param_unc_names(), q, value, gradient, differences, tolerance)

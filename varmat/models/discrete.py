@@ -306,7 +306,7 @@ class SummedOut:
         self._points = points
         shapes = {variable.shape for variable in variables.values()}
         # The log densities that are known, by term and statement; the others are nan.
-        self._known: dict[tuple[int, int], np.ndarray] = {}
+        self._outcomes: dict[tuple[int, int], np.ndarray] = {}
         # For each statement the shape of its terms, and the indices of each element's terms; None
         # if these are its rows.
         self._shapes: list[Shape] = [()] * len(statements)
@@ -375,7 +375,7 @@ class SummedOut:
                     # A continuous distribution may have an end that depends on parameters.
                     at = self._at(points[0], np.full(self.outer, k))
                     if statement.stated.at(at).is_discrete:
-                        self._known[k, i] = np.where(is_known[k], x[0, k], np.nan)
+                        self._outcomes[k, i] = np.where(is_known[k], x[0, k], np.nan)
         self._is_prepared = True
 
     def _pointwise(self, values: Mapping[str, Operand], terms: np.ndarray) -> list[np.ndarray]:
@@ -464,7 +464,7 @@ class SummedOut:
         rows = []
         for k in range(self._count):
             at = self._at(values, np.full(self.outer, k))
-            parts = [self._by_element(i, at, self._known.get((k, i))) for i in chosen]
+            parts = [self._by_element(i, at, self._outcomes.get((k, i))) for i in chosen]
             rows.append(sum(parts[1:], parts[0]) if parts else np.zeros(self._elements))
         return np.stack(rows)
 

@@ -67,13 +67,13 @@ class Named:
         if by_dict and len(self._required) == 1:
             (name,) = self._required
             self._dict = None if kinds[name] is inspect.Parameter.KEYWORD_ONLY else name
-        self._given = dict(data)
+        self._data = dict(data)
         self._fixed = {n: x for n, x in data.items() if self._everything or n in self.names}
         self._varying = tuple(name for name in self.names if name not in data)
 
     def check(self, cached: Iterable[str]) -> None:
         """Raise `TypeError` if the function takes something that the model does not have."""
-        cached = [*cached, *self._given]
+        cached = [*cached, *self._data]
         for name in OPTIONS if self._dict is None else ():
             if name in self.names and name in cached:
                 raise TypeError(
@@ -92,18 +92,18 @@ class Named:
 
     def is_ready(self, values: Mapping[str, Operand]) -> bool:
         """Return whether the values and the data include all that the function requires."""
-        return all(name in values or name in self._given for name in self._required)
+        return all(name in values or name in self._data for name in self._required)
 
     def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
         try:
             return self._called(values, options)
         except IndexError as error:
-            refuse_index(self._given, error)
+            refuse_index(self._data, error)
             # With plain values NumPy raised it, without saying for which index.
             with Attempt() as repeated, nested():
                 self._called({name: var(data(x)) for name, x in values.items()}, options)
             if isinstance(repeated.error, IndexError):
-                refuse_index(self._given, repeated.error)
+                refuse_index(self._data, repeated.error)
             raise
 
     def _called(self, values: dict[str, Operand], options: dict[str, Any]) -> Result:
@@ -112,7 +112,7 @@ class Named:
             arguments = self._fixed.copy()
             for name in self._varying:
                 if name in values:
-                    arguments[name] = self._apart(values[name])
+                    arguments[name] = self._copied(values[name])
                 elif name in options:
                     arguments[name] = options[name]
             try:
@@ -122,13 +122,13 @@ class Named:
                 self.check(values)
                 raise
         chosen = {name: option for name, option in options.items() if name in self.names}
-        values = {name: self._apart(x) for name, x in values.items()}
+        values = {name: self._copied(x) for name, x in values.items()}
         if not by_dict:
             return self.function(**{**chosen, **self._fixed, **values})
         with Noted(self._called_with(values), recoverable):
-            return self.function({**self._given, **values}, **chosen)
+            return self.function({**self._data, **values}, **chosen)
 
-    def _apart(self, x: Operand) -> Operand:
+    def _copied(self, x: Operand) -> Operand:
         return x if self._is_last or not getattr(x, "ndim", 0) else x.copy()
 
     def _takes_dict(self, values: Mapping[str, Operand]) -> bool:
@@ -143,7 +143,7 @@ class Named:
         return error
 
     def _called_with(self, values: Mapping[str, Operand]) -> str:
-        names = ", ".join([*self._given, *values])
+        names = ", ".join([*self._data, *values])
         return (
             f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of "
             "them all"
@@ -158,9 +158,9 @@ class Named:
                 "of named values!"
             )
             raise self.explained(TypeError(text), values)
-        if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._given)):
-            name = next(name for name in result if name in values or name in self._given)
-            kind = "data" if name in self._given else "a parameter or transformed parameter"
+        if not (result.keys().isdisjoint(values) and result.keys().isdisjoint(self._data)):
+            name = next(name for name in result if name in values or name in self._data)
+            kind = "data" if name in self._data else "a parameter or transformed parameter"
             text = (
                 f"Model: {self.title} returned {name!r}, which is {kind}, but must return values "
                 "of other names!"

@@ -73,11 +73,16 @@ class NativeModel:
         self.calls, self._doubles, self._size = calls, sampler.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
         self._refused: list[BaseException] = []
-        self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
+        self._parameters, self._transformed = (
+            calls.model.shapes(),
+            calls.model.shapes(include_tp=True),
+        )
         values, varies = self._recorded_values(point)
         # Quantities are made from the stored draws if the values there are arrays of numbers.
         self._reads_draws = values is not None and all(varies)
-        self._later = [name for name in calls.shapes if values is None or name not in self._made]
+        self._later = [
+            name for name in calls.shapes if values is None or name not in self._transformed
+        ]
         self._data = sampler.SamplerFunctions(
             density, values, self._density_at, self._values_at, bool(self._later)
         )
@@ -90,7 +95,7 @@ class NativeModel:
             program, varies = record_values(self._named_values, point)
             run = runner_for(program)
             if run.name == "native" and [v.shape for v in program.outputs[1:]] == list(
-                self._made.values()
+                self._transformed.values()
             ):
                 return run, varies
         return None, []
@@ -99,7 +104,7 @@ class NativeModel:
         """Return parameters and transformed parameters."""
         model = self.calls.model
         values = model.completed(model.layout.unpack(q, False)[0])
-        return [values[name] for name in self._made]
+        return [values[name] for name in self._transformed]
 
     # --- called from the threads of the sampler ---
 
@@ -123,12 +128,12 @@ class NativeModel:
         """Compute the values at a draw where their recording does not hold; nan if they are
         rejected.
         """
-        result = sum(map(math.prod, self._made.values()))
+        result = sum(map(math.prod, self._transformed.values()))
         q, place = self._doubles(point, self._size).copy(), self._doubles(draw, result)
         try:
             with np.errstate(all="ignore"):
                 values = self.calls.model.constrain(q, True)
-            check_shapes("Model.sample", values, self._made)
+            check_shapes("Model.sample", values, self._transformed)
         # Any, which is kept: compiled code can only print it.
         except BaseException as error:
             values = self.calls.parameters_only(q)
@@ -137,7 +142,7 @@ class NativeModel:
             else:
                 self.calls.failures.append(error)
                 self._data.refuse()
-        place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
+        place[...] = np.concatenate([np.ravel(values[name]) for name in self._transformed])
         return 0
 
     # --- before and after sampling ---
@@ -181,7 +186,9 @@ class NativeModel:
 
     def _is_refused(self, values: dict[str, Operand], axes: int = 0) -> np.ndarray:
         """Return whether values have been rejected, at each draw along their first axes."""
-        names = [name for name in self._made if name not in self._parameters] or self._parameters
+        names = [
+            name for name in self._transformed if name not in self._parameters
+        ] or self._parameters
         arrays = [np.isnan(values[name]) for name in names]
         nan = [x.all(axis=tuple(range(axes, x.ndim))) for x in arrays]
         return np.asarray(np.all(nan, axis=0))
@@ -195,7 +202,7 @@ class NativeModel:
         def quantities(values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
             return dict(generated.named_values(values, rng=rng))
 
-        return AtDraws(quantities, self._made)
+        return AtDraws(quantities, self._transformed)
 
     def _complete(
         self, draws: dict[str, np.ndarray], is_kept: bool, count: Count, at_draws: AtDraws | None
@@ -206,7 +213,7 @@ class NativeModel:
         rng = np.random.default_rng([calls.seed, is_kept])
         if at_draws is not None and there.any():
             with Attempt():
-                rows = rows_of({name: draws[name] for name in self._made})[there.ravel()]
+                rows = rows_of({name: draws[name] for name in self._transformed})[there.ravel()]
                 with np.errstate(all="ignore"):
                     result = at_draws.everywhere(
                         rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
@@ -222,7 +229,7 @@ class NativeModel:
             if there[chain, draw]:
                 q = points[chain, draw]
                 rng = calls.rng(calls.tune * is_kept + draw + 1, q)
-                row = {name: draws[name][chain, draw] for name in self._made}
+                row = {name: draws[name][chain, draw] for name in self._transformed}
                 with Attempt() as refused:
                     with np.errstate(all="ignore"):
                         values = self._values_with_quantities(q, row, rng)

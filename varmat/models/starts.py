@@ -78,7 +78,7 @@ def starts_of(
             (i % there, draws - 1 - (i // there) * max(1, draws // chains)) for i in range(chains)
         ]
         inits = [
-            {parameter: posterior[parameter][turn] for parameter in parameters} for turn in turns
+            {parameter: posterior[parameter][index] for parameter in parameters} for index in turns
         ]
     is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
     if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):

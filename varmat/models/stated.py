@@ -174,7 +174,7 @@ class StatedModel:
         data: dict[str, Operand],
     ) -> None:
         self.discrete, self.parameters = taken(parameters, lambda x: isinstance(x, Discrete))
-        self._given = data
+        self._data = data
         self.parts: dict[str, _Part] = {}
         self.completions: dict[str, Named] = {}
         for name, item in observed.items():
@@ -227,8 +227,8 @@ class StatedModel:
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
         of, weights = observed.distribution, observed.weights
-        spec = Stated(f"the distribution of {name}", of, self._given, y, weights)
-        if name in self._given:
+        spec = Stated(f"the distribution of {name}", of, self._data, y, weights)
+        if name in self._data:
             if spec.function is None:
                 check_possible(name, spec.fixed, y)
             return _Part(spec, y, None)
@@ -262,7 +262,7 @@ class StatedModel:
         return [
             name
             for name, prior in self.priors.items()
-            if isinstance(self.parameters.get(name), Real) and {*prior.names} - self._given.keys()
+            if isinstance(self.parameters.get(name), Real) and {*prior.names} - self._data.keys()
         ]
 
     def check(self, names: Iterable[str]) -> None:
@@ -468,9 +468,9 @@ class StatedModel:
         transform, prior = self.parameters[name], self.priors[name].at(values)
         # The log density is not divided by the probability of the set. Draws are restricted to it
         # only where that is a constant, because otherwise other parameters depend on it.
-        varying = {*self.priors[name].names} - self._given.keys() | self._of_bounds(name)
+        varying = {*self.priors[name].names} - self._data.keys() | self._of_bounds(name)
         if isinstance(transform, Dependent) and name not in self.located:
-            transform = transform.at({**self._given, **values})
+            transform = transform.at({**self._data, **values})
         lower, upper = _ends(transform)
         ends = [x for x in (lower, upper) if x is not None]
         has_tails = hasattr(getattr(prior, "row", None), "lcdf")

@@ -49,10 +49,10 @@ def settled(x: Operand, of: Function = attrgetter("_settled")) -> Operand:
     return x
 
 
-def made(result: Operand) -> Operand:
+def waiting(result: Operand) -> Operand:
     """Make new arrays of floating-point numbers wait for variables."""
     if type(result) in (list, tuple):
-        return type(result)(map(made, result))
+        return type(result)(map(waiting, result))
     if type(result) is not np.ndarray or result.dtype.kind not in "fc":
         return result
     if result.ndim and result.flags.c_contiguous:
@@ -161,7 +161,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 return part_of(self._root, part)
             return part if self._is_plain else self._settled[index]
         index = settled(index)
-        return made(self._array[index]) if self._is_plain else self._settled[index]
+        return waiting(self._array[index]) if self._is_plain else self._settled[index]
 
     def __setitem__(self, index: Index, source: Operand) -> None:
         if type(source) not in _NUMBERS:
@@ -209,7 +209,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 type(x) in _NUMBERS or (type(x) is np.ndarray and x.dtype is FLOAT64)
                 for x in operands
             ):
-                return made(ufunc(*operands))
+                return waiting(ufunc(*operands))
         out = settings.pop("out", None)
         operands = [settled(x) for x in inputs]
         variables = [x for x in operands if is_differentiable(x)]
@@ -217,7 +217,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             operands = _separate(inputs, operands)
         if out is None:
             result = getattr(ufunc, method)(*operands, **settled(settings))
-            return result if variables else made(result)
+            return result if variables else waiting(result)
         for x in out:
             if variables and type(x) is Buffer:
                 x._receive(
@@ -250,8 +250,8 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     ) -> Operand:
         out = kwargs.get("out")
         plain_args, plain_kwargs = settled(args), settled(kwargs)
-        held = is_differentiable([*plain_args, *plain_kwargs.values()])
-        if not held:
+        has_variables = is_differentiable([*plain_args, *plain_kwargs.values()])
+        if not has_variables:
             result = function(*plain_args, **plain_kwargs)
             return out if out is not None else _followed(result, _buffers((args, kwargs)))
         if function in WRITERS:
@@ -420,4 +420,4 @@ def _views(result: Operand, repeated: Operand, buffers: list[Buffer]) -> Operand
             part = None if root._is_plain else plain_part(root._array, root._variable, result)
             if part is not None:
                 return part_of(root, part)
-    return made(result)
+    return waiting(result)

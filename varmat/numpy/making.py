@@ -13,7 +13,7 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import value
 from varmat.functions.arrays.shaping import memory_of
-from varmat.numpy.buffers import Buffer, made, settled
+from varmat.numpy.buffers import Buffer, settled, waiting
 from varmat.typing import DTypeLike, Function, Index, Operand, Shape
 
 __all__ = [
@@ -67,7 +67,7 @@ def holds(x: Operand) -> bool:
 
 
 def _new(array: Operand) -> Operand:
-    return made(array) if is_differentiating() else array
+    return waiting(array) if is_differentiating() else array
 
 
 # --- of given values ---
@@ -133,7 +133,7 @@ def array(
         raise ValueError("array: copy is False, but an array of the parts of a list is a new one")
     if not is_differentiable(settled(x)):
         same = copy is not True and x is object and dtype in (None, x.dtype)
-        return _with_axes(x if same else made(np.array(settled(x), dtype)), ndmin)
+        return _with_axes(x if same else waiting(np.array(settled(x), dtype)), ndmin)
     is_given = x is object
     x = _typed(array, settled(x) if dtype is not None else x, dtype)
     return _with_axes(np.copy(x) if copy and is_given and np.ndim(x) else x, ndmin)

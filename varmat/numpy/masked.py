@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from varmat.numpy import making
-from varmat.numpy.buffers import made
+from varmat.numpy.buffers import waiting
 from varmat.typing import Function, Operand
 
 __all__ = ["asanyarray", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"]
@@ -26,7 +26,7 @@ def _without_mask(function: Function, of_variables: Function) -> Function:
         result = function(a, *args, **settings)
         if not making.is_differentiating() or np.ma.is_masked(result):
             return result
-        return made(np.array(np.ma.getdata(result)))
+        return waiting(np.array(np.ma.getdata(result)))
 
     return make
 

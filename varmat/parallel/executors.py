@@ -41,7 +41,7 @@ class Pools:
         """Return the pool of this name, made at the first call."""
         with self._lock:
             if name not in self._pools:
-                self._pools[name] = _made(name)
+                self._pools[name] = _executor(name)
             return self._pools[name]
 
     def renew(self, name: str, broken: Executor) -> None:
@@ -52,7 +52,7 @@ class Pools:
         broken.shutdown(wait=False)
 
 
-def _made(name: str) -> Executor:
+def _executor(name: str) -> Executor:
     if name == "threads":
         return ThreadPoolExecutor(processors(), "varmat")
     try:

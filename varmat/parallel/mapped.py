@@ -186,7 +186,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.leaves: list[Operand] = []
-        self.held: list[object] = []
+        self.references: list[object] = []
         self._seen: set[int] = set()
 
     def __call__(self, tree: Operand) -> tuple[Operand, Operand]:
@@ -217,7 +217,7 @@ class Walk:
         return x, (type(x), self._identity(x))
 
     def _identity(self, x: Operand) -> int:
-        self.held.append(x)
+        self.references.append(x)
         return id(x)
 
     def function(self, f: Function) -> Result:
@@ -273,7 +273,7 @@ def _call(
         work.jobs = dict(enumerate(split(template_of_own)))
         common = frozenset(place.leaf for place in places_of(template_of_shared))
         call = MappedCall(uuid.uuid4().hex, work, common, (), None)
-        entry = call, (of_function.held, walk.held)
+        entry = call, (of_function.references, walk.references)
         with _LOCK:
             if not of_function.leaves:
                 _CALLS[mark] = entry

@@ -366,7 +366,7 @@ class JobError(Exception):
 
 
 # The works of this process, by key. A forked child has its parent's.
-_KNOWN: OrderedDict[str, Any] = OrderedDict()
+_CACHE: OrderedDict[str, Any] = OrderedDict()
 _LOCK = threading.Lock()
 
 
@@ -386,18 +386,18 @@ def keep(key: str, work: Any) -> None:
     for their results.
     """
     with _LOCK:
-        _KNOWN[key] = work
-        _KNOWN.move_to_end(key)
-        if len(_KNOWN) > MOST_WORKS:
-            free = [item for item, state in _KNOWN.items() if not state.is_awaited]
+        _CACHE[key] = work
+        _CACHE.move_to_end(key)
+        if len(_CACHE) > MOST_WORKS:
+            free = [item for item, state in _CACHE.items() if not state.is_awaited]
             for x in free[:-MOST_WORKS]:
-                del _KNOWN[x]
+                del _CACHE[x]
 
 
 def forget(key: str) -> None:
     """Forget a work that will not be asked for again."""
     with _LOCK:
-        _KNOWN.pop(key, None)
+        _CACHE.pop(key, None)
 
 
 def run(
@@ -428,7 +428,7 @@ def _machine() -> str:
 
 
 def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
-    work = _KNOWN.get(request.key)
+    work = _CACHE.get(request.key)
     if parcel is not None:
         if work is None and parcel[0] is not None:
             work = pickle.loads(parcel[0])

@@ -45,7 +45,7 @@ MODULES = (
 )
 
 
-def _held(args: tuple[Operand, ...], kwargs: Settings) -> bool:
+def _has_variables(args: tuple[Operand, ...], kwargs: Settings) -> bool:
     return any(map(is_differentiable, args)) or any(map(is_differentiable, kwargs.values()))
 
 
@@ -131,7 +131,7 @@ def reflected(module: str, name: str, theirs: Any) -> Any:
     @wraps(theirs)
     def function(*args: Operand, **kwargs: Any) -> Operand:
         # Waiting arrays become plain ones, and variables too if the result has no derivative.
-        if text == scipy_names.CONSTANT or not _held(args, kwargs):
+        if text == scipy_names.CONSTANT or not _has_variables(args, kwargs):
             return theirs(*plain(args), **plain(kwargs))
         if own is not None:
             args, kwargs = matched(f"{module}.{name}", theirs, own, args, kwargs)
@@ -216,11 +216,11 @@ def _class(module: str, name: str, theirs: type, own: Function) -> type:
     """Make a class of SciPy whose constructor calls ours if an argument is a variable, and whose
     objects, made of plain numbers, are evaluated at variables.
     """
-    repeated = next(AGAIN[base.__name__] for base in theirs.__mro__ if base.__name__ in AGAIN)
+    repeated = next(WRAPPED[base.__name__] for base in theirs.__mro__ if base.__name__ in WRAPPED)
 
     class Kind(type(theirs)):  # type: ignore[misc]
         def __call__(cls, *args: Operand, **kwargs: Any) -> Any:
-            if not _held(args, kwargs):
+            if not _has_variables(args, kwargs):
                 return super().__call__(*plain(args), **plain(kwargs))
             args, kwargs = matched(f"{module}.{name}", theirs, own, args, kwargs)
             return own(*args, **kwargs)
@@ -232,7 +232,7 @@ def _class(module: str, name: str, theirs: type, own: Function) -> type:
             return issubclass(kind, theirs)
 
     def evaluate(self: Any, *args: Operand, **kwargs: Any) -> Operand:
-        if not _held(args, kwargs):
+        if not _has_variables(args, kwargs):
             return theirs.__call__(self, *plain(args), **plain(kwargs))
         return repeated(self)(*args, **kwargs)
 
@@ -250,7 +250,7 @@ def _of_varmat(name: str) -> Any:
 
 
 # A spline of plain numbers as one of ours.
-AGAIN: dict[str, Function] = {
+WRAPPED: dict[str, Function] = {
     "PPoly": lambda s: _of_varmat("PPoly")(
         np.moveaxis(s.c, (0, 1), (s.axis, s.axis + 1)), s.x, s.extrapolate, s.axis
     ),

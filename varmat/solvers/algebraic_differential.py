@@ -161,7 +161,7 @@ def _integrated(
 
     rtol, atol, most = limits
     settings = sundials.limits(max(rtol, 1e-15), atol, most) | sundials.pattern(parts, n)
-    solver = sundials.made(IDA, first.kept(residual), jacfn=first.kept(jacobian), **settings)
+    solver = sundials.instance(IDA, first.kept(residual), jacfn=first.kept(jacobian), **settings)
     report, states = sundials.solve(solver, first, times, y, yp)
     if states is None:
         raise steppers.stopped(

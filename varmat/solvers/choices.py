@@ -200,12 +200,12 @@ def _shared(choices: Choices) -> Choices:
     """
     key = choices.name, choices.forward, choices.backward
     with suppress(NotSharedError):
-        return _KNOWN.setdefault(Signature(key, with_data=True).key, choices)
+        return _CACHE.setdefault(Signature(key, with_data=True).key, choices)
     return choices
 
 
 # Choices that recordings refer to, by signature.
-_KNOWN: WeakValueDictionary[tuple[Hashable, ...], Choices] = WeakValueDictionary()
+_CACHE: WeakValueDictionary[tuple[Hashable, ...], Choices] = WeakValueDictionary()
 
 
 def _number(index: Plain, count: int) -> int:

@@ -111,9 +111,9 @@ def checked_start(
 
 def check_ascending(name: str, title: str, times: np.ndarray) -> None:
     """Raise if a time is below the time before it."""
-    late = np.flatnonzero(np.diff(times) < 0.0)
-    if late.size:
-        i = int(late[0]) + 1
+    decreasing = np.flatnonzero(np.diff(times) < 0.0)
+    if decreasing.size:
+        i = int(decreasing[0]) + 1
         raise outside(
             name,
             f"{title}[{i}]",

@@ -184,7 +184,7 @@ def _document(function: Function) -> None:
     name = function.__name__
     what, counts, y, values = next(row for family, row in _FAMILIES.items() if family in name)
     latent = "latent" in name
-    verb = "Draw the latent variables of" if latent else "The log likelihood of"
+    verb = "Draw the latent variables of" if latent else "Compute the log likelihood of"
     dispersed = "neg_binomial" in name
     example = (_DRAW if latent else _MARGINAL).format(
         name=name,

@@ -254,14 +254,14 @@ def laplace_functions(
     ending = f"_{family}" if family else ""
     marginal, latent = f"{ending}_lpmf" if family else "", f"{ending}_rng"
 
-    def made(name: str) -> Function:
+    def variant(name: str) -> Function:
         return _laplace_function(name, names, problem)
 
     return (
-        made(f"laplace_marginal{marginal}"),
-        made(f"laplace_marginal_tol{marginal}"),
-        made(f"laplace_latent{latent}"),
-        made(f"laplace_latent_tol{latent}"),
+        variant(f"laplace_marginal{marginal}"),
+        variant(f"laplace_marginal_tol{marginal}"),
+        variant(f"laplace_latent{latent}"),
+        variant(f"laplace_latent_tol{latent}"),
     )
 
 
@@ -408,7 +408,7 @@ def document(
 
 
 LATENT = " A draw is normal, with the mode as its mean and the covariance (K^-1 + W)^-1."
-_TITLE = "The log likelihood of a latent Gaussian model, by Laplace's approximation."
+_TITLE = "Compute the log likelihood of a latent Gaussian model, by Laplace's approximation."
 _LATENT_TITLE = "Draw the latent variables of a latent Gaussian model, by Laplace's approximation."
 _FUNCTIONS = """>>> def log_likelihood(theta, y):
     ...     return vm.poisson_log_lpmf(y, theta)

@@ -58,7 +58,7 @@ class Body:
         self._points = [[*x] for x in (carried, row, shared)]
         self._written: Written = weighted_program(name, self._of_leaves, self._points)
         self.carried, self.rows, self.shared = map(len, self._points)
-        self.made = len(self._written.template) - self.carried
+        self.stacked = len(self._written.template) - self.carried
         self._loops: dict[Any, Loop] = {}
         self._runners = KernelRunners()
         self._along: dict[int, Body] = {}
@@ -90,10 +90,10 @@ class Body:
         """
         if count not in self._loops:
             n, values = self.carried, sum(map(len, self._points))
-            program = part_of(self._written.program, slice(values), slice(1, 1 + n + self.made))
+            program = part_of(self._written.program, slice(values), slice(1, 1 + n + self.stacked))
             arguments, (_, *result) = program.arguments, program.outputs
             body = Program(arguments, program.steps, [*result[:n], *arguments[:n], *result[n:]])
-            self._loops[count] = Loop(body, count, n, self.rows, n + self.made)
+            self._loops[count] = Loop(body, count, n, self.rows, n + self.stacked)
         return self._loops[count]
 
     def backward(self, count: int, in_rows: bool, in_history: bool) -> Loop:
@@ -109,7 +109,7 @@ class Body:
             n, arguments = self.carried, sum(map(len, self._points))
             program = self._written.program
             zero, *outputs = program.outputs
-            of_carried, of_rows, of_shared = self.parts(outputs[n + self.made :])
+            of_carried, of_rows, of_shared = self.parts(outputs[n + self.stacked :])
             of_rows = of_rows if in_rows else []
             depending = depending_on(program, program.arguments[arguments:])
             steps = [
@@ -125,7 +125,7 @@ class Body:
             builder.steps = [*program.steps]
             for i, x in enumerate(more):
                 result[i] = builder.ufunc(np.add, result[i], x)
-            sliced = n + self.rows + self.made + len(more)
+            sliced = n + self.rows + self.stacked + len(more)
             self._loops[key] = Loop(
                 builder.program(result), count, n, sliced, len(of_rows), backwards=True
             )
@@ -406,7 +406,7 @@ def scan(
     columns = [x[::-1] for x in columns] if reverse else columns
     last, result = (
         _run(body, carried, columns, shared, count, checkpoints)
-        if body.carried + body.made
+        if body.carried + body.stacked
         else ([], [])
     )
     (pattern,) = saved

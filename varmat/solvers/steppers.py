@@ -259,8 +259,8 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
             moves(float(t))  # LSODA changes the array in place
             return problem.rate(t, y)
 
-        watched = problem._replace(rate=rate)
-        return _started(watched, scipy_integrate.LSODA, t0, z, end, **common)
+        stepped = problem._replace(rate=rate)
+        return _started(stepped, scipy_integrate.LSODA, t0, z, end, **common)
     return _started(
         problem, scipy_integrate.BDF, t0, z, end, jac=partial(_jacobian, problem), **common
     )
@@ -345,7 +345,7 @@ def _by_sundials(
     else:
         settings["linsolver"] = "gmres"
     name = "BDF" if method == "bdf" else "Adams"
-    solver = sundials.made(CVODE, first.kept(rate), method=name, **settings)
+    solver = sundials.instance(CVODE, first.kept(rate), method=name, **settings)
     report, states = sundials.solve(solver, first, np.array([t0, *times.tolist()]), z)
     if states is None:
         raise stopped(problem.name, report.t[-1], f"{report.nfev} evaluations", report.message)

@@ -66,7 +66,7 @@ def fill(matrix: np.ndarray, blocks: np.ndarray) -> None:
         matrix[i * n : (i + 1) * n, i * n : (i + 1) * n] = block
 
 
-def made(kind: type, *functions: Function, **settings: Any) -> Any:
+def instance(kind: type, *functions: Function, **settings: Any) -> Any:
     """Make a solver, without its warning that a sparse matrix given with its pattern is not
     approximated.
     """

@@ -240,8 +240,8 @@ class CmdStanModel:
             **adaptation,
         )
         config |= {"adapt_delta": adaptation["target_accept"], "method": "sample"}
-        values, stats = _kept(result, "", config["thin"])
-        before = _kept(result, "warmup_", config["thin"]) if save_warmup else ()
+        values, stats = _draws(result, "", config["thin"])
+        before = _draws(result, "warmup_", config["thin"]) if save_warmup else ()
         warmup = dict(ChainMap(*before))
         return CmdStanMCMC(values, stats, model.layout.parameters, config, result, warmup)
 
@@ -344,7 +344,7 @@ class CmdStanModel:
             seed=seed,
             **_starts("pathfinder", model, inits, paths, seed),
         )
-        values, stats = _kept(result, "")
+        values, stats = _draws(result, "")
         stats["path__"] = stats["path__"] + 1  # paths count from 1
         config |= {"method": "pathfinder"}
         return CmdStanPathfinder(values, stats, model.layout.parameters, config, result)
@@ -442,7 +442,7 @@ def _adaptation(
     return settings if step_size is None else {**settings, "initial_step": step_size}
 
 
-def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draws(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return every `thin`-th draw: variables, and statistics by Stan's names."""
     groups, _, _ = groups_of(result) or ({}, {}, {})
     values, arguments = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]

@@ -134,7 +134,7 @@ class Translator(Expressions):
                 f[place] = value(f)
 
             return assign
-        sizes, keep = self.shape(d.declared), self.kept(d.name, kind, d.value)
+        sizes, keep = self.shape(d.declared), self.copied(d.name, kind, d.value)
 
         def assign_container(f: Frame) -> None:
             x = value(f)
@@ -152,7 +152,7 @@ class Translator(Expressions):
             value = self.promoted(a.value, a.target.type)
         if isinstance(a.target, s.VariableName):
             place, kind = self.place(a.target.name)
-            keep = self.kept(a.target.name, kind, None if a.operator else a.value)
+            keep = self.copied(a.target.name, kind, None if a.operator else a.value)
             assign = _whole(place, kind, a.target.name, keep)
         else:
             assign = self.setter(a.target)
@@ -166,7 +166,7 @@ class Translator(Expressions):
         """Return the function that assigns to a variable or a part of one."""
         if isinstance(target, s.VariableName):
             place, kind = self.place(target.name)
-            return _whole(place, kind, target.name, self.kept(target.name, kind, target))
+            return _whole(place, kind, target.name, self.copied(target.name, kind, target))
         if isinstance(target, s.TupleExpression):
             setters = [*map(self.setter, target.elements)]
 
@@ -197,7 +197,7 @@ class Translator(Expressions):
 
         return set_part
 
-    def kept(
+    def copied(
         self, name: str, kind: Type, value: s.Expression | None
     ) -> Callable[[StanValue], StanValue]:
         """Return the function that converts assigned values to store; `value` is None if new."""

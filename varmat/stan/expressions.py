@@ -141,7 +141,7 @@ class ExpressionChecks:
 
     def unary(self, node: syntax.Unary) -> tuple[Type, bool]:
         data = self.expressions([node.operand])
-        meaning = overloads.resolve(UNARY[node.operator], [_given(node.operand)], ())
+        meaning = overloads.resolve(UNARY[node.operator], [_argument(node.operand)], ())
         if isinstance(meaning, str) or meaning[0] is None:
             self.error(f"`{node.operator}` does not apply to {node.operand.type}.", node.at)
         return meaning[0], data
@@ -269,7 +269,7 @@ class ExpressionChecks:
         return self.meaning(node, name)
 
     def meaning(self, node: syntax.Call, name: str) -> Type | None:
-        arguments = list(map(_given, node.arguments))
+        arguments = list(map(_argument, node.arguments))
         for argument in node.arguments:
             if isinstance(argument, syntax.VariableName) and argument.definition:
                 self.plain(node, argument.name)
@@ -374,7 +374,7 @@ class ExpressionChecks:
     ) -> Type | None:
         """Check a call of a function that passes arguments on to its first argument."""
         own = self.passed(node, 0)
-        arguments = list(map(_given, node.arguments[1:]))
+        arguments = list(map(_argument, node.arguments[1:]))
         result = overloads.forward(node.name, arguments, own, signature_for)
         if isinstance(result, str):
             self.error(result, node.at)
@@ -444,7 +444,7 @@ class ExpressionChecks:
             self.error(f"Argument {position + 2} of `{node.name}` must be a tuple.", at)
         arguments = [GivenArgument(argument.type, argument.data) for argument in first]
         if isinstance(pack, syntax.TupleExpression):
-            arguments += map(_given, pack.elements)
+            arguments += map(_argument, pack.elements)
         else:
             arguments += [GivenArgument(element, pack.data) for element in pack.type.elements]
         output = overloads.resolve("", arguments, own)
@@ -460,7 +460,7 @@ class ExpressionChecks:
 SPECIAL = ("reduce_sum", "laplace_marginal", "laplace_latent")
 
 
-def _given(node: Expression) -> GivenArgument:
+def _argument(node: Expression) -> GivenArgument:
     return GivenArgument(node.type, node.data)
 
 
@@ -469,7 +469,7 @@ def operate(operator: str, left: Expression, right: Expression) -> Type | None:
     if operator == "%/%":
         return INT if left.type == right.type == INT else None
     for name in BINARY[operator]:
-        result = overloads.resolve(name, [_given(left), _given(right)], ())
+        result = overloads.resolve(name, [_argument(left), _argument(right)], ())
         if not isinstance(result, str):
             return result[0]
     return None

@@ -239,9 +239,9 @@ class _Builder:
             title = name.replace("_", " ")
             if name in result:
                 raise self.error(f"The block `{title}` is here a second time.", place)
-            late = [other for other in result if BLOCKS.index(other) > BLOCKS.index(name)]
-            if late:
-                reason = f"The block `{title}` must stand before `{late[0].replace('_', ' ')}`."
+            later = [other for other in result if BLOCKS.index(other) > BLOCKS.index(name)]
+            if later:
+                reason = f"The block `{title}` must stand before `{later[0].replace('_', ' ')}`."
                 raise self.error(reason, place)
             result[name] = items
         parts = {name: result.get(name, []) for name in BLOCKS}

@@ -137,7 +137,7 @@ class Printer(ExpressionWriter):
     def _declaration(self, d: s.Declaration) -> None:
         kind, name = d.declared.unsized, renamed(d.name)
         if d.value is not None:
-            self.line(f"{name} = {self._kept(d.name, kind, d.value)}")
+            self.line(f"{name} = {self._copied(d.name, kind, d.value)}")
         elif d.name in self._written or d.name not in self._assigned:
             if d.declared.name == "tuple" or innermost(kind) in (
                 types.COMPLEX,
@@ -174,17 +174,17 @@ class Printer(ExpressionWriter):
                 self.line(f"{target} = {self.text(combined)}")
             return
         if isinstance(a.target, s.VariableName):
-            value = self._kept(a.target.name, a.target.type, a.value)
+            value = self._copied(a.target.name, a.target.type, a.value)
         else:
             value = self.text(a.value)
         self.line(f"{target} = {value}")
 
-    def _kept(self, name: str, kind: types.Type, value: s.Expression) -> str:
+    def _copied(self, name: str, kind: types.Type, value: s.Expression) -> str:
         """Write a value; as a copy if elements of it, or of what it is a view of, are assigned
         later.
         """
         if isinstance(value, s.TupleExpression):
-            parts = (self._kept("", element.type, element) for element in value.elements)
+            parts = (self._copied("", element.type, element) for element in value.elements)
             return f"({', '.join(parts)})"
         text = self.text(value)
         is_view = may_be_view(value) and not self._written.isdisjoint(s.names_in(value))

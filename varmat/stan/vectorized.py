@@ -255,9 +255,9 @@ class VectorizedLoop(VectorizedExpressions):
         slot = self._translator.declare(d.name, kind)
         if d.name in self._varying:
             self._slots.add(slot)
-        return self._whole(d.name, value, d.value)
+        return self._assigned_whole(d.name, value, d.value)
 
-    def _whole(self, name: str, value: StanEvaluated, e: s.Expression | None) -> Executed:
+    def _assigned_whole(self, name: str, value: StanEvaluated, e: s.Expression | None) -> Executed:
         """Return the function that assigns the value of an expression to a variable of the loop
         body.
         """
@@ -281,7 +281,7 @@ class VectorizedLoop(VectorizedExpressions):
             combined.type = a.target.type
         value = self.promoted(combined, a.target.type)
         if isinstance(a.target, s.VariableName):
-            return self._whole(a.target.name, value, combined)
+            return self._assigned_whole(a.target.name, value, combined)
         assert isinstance(a.target, s.Indexed)
         assert isinstance(a.target.base, s.VariableName)
         slot, _ = self._translator.place(a.target.base.name)

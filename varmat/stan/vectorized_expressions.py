@@ -142,7 +142,7 @@ class VectorizedExpressions(ABC):
         arguments = [*map(self.expression, full)]
         if all(e.type in SCALARS for e in full):
             return arguments
-        return [self._spread(e, argument) for e, argument in zip(full, arguments, strict=True)]
+        return [self._along_lanes(e, argument) for e, argument in zip(full, arguments, strict=True)]
 
     def expression(self, e: s.Expression) -> StanEvaluated:
         """Translate an expression: the value is an array with the batch axis first if it varies."""
@@ -191,7 +191,7 @@ class VectorizedExpressions(ABC):
             if e.operator not in "+-*":
                 raise _lacking(f"operator `{e.operator}` of integers", e)
         elif e.type in OF_ONE_AXIS:
-            left, right = self._spread(e.left, left), self._spread(e.right, right)
+            left, right = self._along_lanes(e.left, left), self._along_lanes(e.right, right)
             if e.operator == "*" and all(kind in OF_ONE_AXIS for kind in kinds):
                 raise _lacking("outer product", e)
         function = _ARITHMETIC[e.operator]
@@ -202,15 +202,15 @@ class VectorizedExpressions(ABC):
         count, certain = self._count, int(e.operator == "||")
         right = self.full(e.right, types.INT)
 
-        def given(f: Frame) -> StanValue:
+        def default(f: Frame) -> StanValue:
             return np.full(f[count], certain)
 
         def decides(f: Frame) -> StanValue:
             return 1 * (right(f) != 0)
 
-        return self.either(e.left, *((given, decides) if certain else (decides, given)))
+        return self.either(e.left, *((default, decides) if certain else (decides, default)))
 
-    def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
+    def _along_lanes(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
         """Add an axis to a batched scalar, so that it acts on all elements of a batched vector."""
         if e.type in SCALARS and self.varies(e):
             return lambda f: evaluate(f)[:, None]

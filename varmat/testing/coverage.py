@@ -319,12 +319,12 @@ class Observer:
         # The frame of the public function that is running, and how many entries of the tape are
         # accounted for.
         self.inside: FrameType | None = None
-        self.known = 0
+        self.data = 0
 
     def watch(self, f: Function, args: Sequence[Operand], tape: Tape) -> None:
         """Call the function. If it raises, nothing is found."""
         self.tape, before = tape, sys.getprofile()
-        self.known = len(tape)
+        self.data = len(tape)
         try:
             with np.errstate(all="ignore"):
                 sys.setprofile(self)
@@ -341,7 +341,7 @@ class Observer:
         if self.inside is not None:
             if event == "return" and frame is self.inside:
                 self.inside = None
-                self.known = len(self.tape)
+                self.data = len(self.tape)
         elif event == "call" and (row := self.row_of(frame)) is not None:
             self.recorded_directly()
             self.found[id(row)] = row
@@ -349,10 +349,10 @@ class Observer:
 
     def recorded_directly(self) -> None:
         """Note operators, which the profiling hook cannot see, by their entries on the tape."""
-        for entry in self.tape[self.known :]:
+        for entry in self.tape[self.data :]:
             if row := self.recorder.by_rule.get(entry[0].name):
                 self.found[id(row)] = row
-        self.known = len(self.tape)
+        self.data = len(self.tape)
 
     def row_of(self, frame: FrameType) -> Row | None:
         """Find the public function to which a frame belongs."""

@@ -39,7 +39,7 @@ SUBSTITUTE = 0.75
 DIFFERENCE = "finite difference of the value"
 HESSIAN = "Hessian times vector"
 RECORDED = "a recording made elsewhere"
-ELSEWHERE = "the point where comparisons go the other way"
+OTHER_POINT = "the point where comparisons go the other way"
 HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 
 
@@ -429,7 +429,7 @@ class _Check:
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, runners)
         cases = [(self.case, call)]
         if self.flipped is not None and is_whole:  # data are kept
-            cases.append((self.flipped, f"{call}, at {ELSEWHERE}"))
+            cases.append((self.flipped, f"{call}, at {OTHER_POINT}"))
         for case, where in cases if run is not None else ():
             result = attempt(self.comparison, RECORDED, where, run, case)
             if result is None:

@@ -250,19 +250,19 @@ def watch(tape: Tape) -> None:
             for item in (x, y)
             for part in (item if isinstance(item, (list, tuple)) else (item,))
         ]
-        held = {
+        operands = {
             f"operand {i}": value_now(part) if type(part) in VARIABLES else part
             for i, part in enumerate(parts)
         }
-        room -= sum(a.size for a in held.values() if isinstance(a, np.ndarray))
+        room -= sum(a.size for a in operands.values() if isinstance(a, np.ndarray))
         if rule is not ASSIGN and room >= 0:
-            tape[k] = (Rule(rule.name, _watched(rule, held), rule.op), result, x, y)
+            tape[k] = (Rule(rule.name, _watched(rule, operands), rule.op), result, x, y)
 
 
-def _watched(rule: Rule, held: dict[str, Operand]) -> Function:
+def _watched(rule: Rule, operands: dict[str, Operand]) -> Function:
     def chain(result: Operand, x: Operand, y: Operand) -> None:
         arrays = {
-            **held,
+            **operands,
             **_parts("the result", result._val),
             **_parts("the adjoint of the result", result._adj),
         }

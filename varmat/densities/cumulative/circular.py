@@ -54,13 +54,13 @@ def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
         # Next to the end the two densities nearly cancel; their difference is computed by 1 -
         # cos(s) - (1 - cos(t)) = 2 sin((s + t) / 2) sin((s - t) / 2), as a part of the larger of
         # the two: the smaller one may be an underflow.
-        apart = 2.0 * kappa * np.sin(0.5 * (mid + end)) * np.sin(0.5 * (x + sign * math.pi))
-        larger = np.where(apart < 0.0, -at, there)
+        difference = 2.0 * kappa * np.sin(0.5 * (mid + end)) * np.sin(0.5 * (x + sign * math.pi))
+        larger = np.where(difference < 0.0, -at, there)
         odds = np.exp(np.minimum(other - value, 0.0))
         return Tail(
             value,
             y=sign * at,
-            mu=-sign * (larger * np.expm1(-np.absolute(apart))),
+            mu=-sign * (larger * np.expm1(-np.absolute(difference))),
             kappa=np.where(own < LOG_HALF, mean - in_own, -odds * (mean - in_other)),
         )
 

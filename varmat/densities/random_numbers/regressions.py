@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-_GIVEN: dict[str, Any] = {"X": "nk", "alpha": "n/", "beta": "k"}
+_DATA: dict[str, Any] = {"X": "nk", "alpha": "n/", "beta": "k"}
 
 
 # In the functions below `rng` is a generator and `shape` the shape in front of vectors of
@@ -38,7 +38,7 @@ def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple
     return (*shape, np.shape(x)[-2]), eta
 
 
-@random_numbers(normal_id_glm_lpdf, "normal linear model", "n", **_GIVEN, sigma="n/")
+@random_numbers(normal_id_glm_lpdf, "normal linear model", "n", **_DATA, sigma="n/")
 def normal_id_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand, sigma: Operand
 ) -> Result:
@@ -54,7 +54,7 @@ def normal_id_glm_rng(
     return eta + sigma * rng.standard_normal(shape)
 
 
-@random_numbers(bernoulli_logit_glm_lpmf, "Bernoulli model of linear log odds", "n", **_GIVEN)
+@random_numbers(bernoulli_logit_glm_lpmf, "Bernoulli model of linear log odds", "n", **_DATA)
 def bernoulli_logit_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
 ) -> Result:
@@ -75,7 +75,7 @@ def bernoulli_logit_glm_rng(
     "binomial model of linear log odds",
     "n",
     N=("#n/", nonnegative),
-    **_GIVEN,
+    **_DATA,
 )
 def binomial_logit_glm_rng(
     rng: Generator, shape: Shape, N: Operand, X: Operand, alpha: Operand, beta: Operand
@@ -92,7 +92,7 @@ def binomial_logit_glm_rng(
     return rng.binomial(N, expit(eta), shape)
 
 
-@random_numbers(poisson_log_glm_lpmf, "Poisson model of linear log rates", "n", **_GIVEN)
+@random_numbers(poisson_log_glm_lpmf, "Poisson model of linear log rates", "n", **_DATA)
 def poisson_log_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
 ) -> Result:
@@ -112,7 +112,7 @@ def poisson_log_glm_rng(
     neg_binomial_2_log_glm_lpmf,
     "negative binomial model of linear log means",
     "n",
-    **_GIVEN,
+    **_DATA,
     phi="n/",
 )
 def neg_binomial_2_log_glm_rng(

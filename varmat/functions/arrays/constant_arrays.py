@@ -452,15 +452,19 @@ def _constant(name: str, number: float, about: str, numpy: str) -> Function:
     return constant
 
 
-e = _constant("e", math.e, "The base of the natural logarithm", "np.e")
-pi = _constant("pi", math.pi, "The ratio of the circumference of a circle to its diameter", "np.pi")
-sqrt2 = _constant("sqrt2", math.sqrt(2.0), "The square root of 2", "np.sqrt(2.0)")
+e = _constant("e", math.e, "Return the base of the natural logarithm", "np.e")
+pi = _constant(
+    "pi", math.pi, "Return the ratio of the circumference of a circle to its diameter", "np.pi"
+)
+sqrt2 = _constant("sqrt2", math.sqrt(2.0), "Return the square root of 2", "np.sqrt(2.0)")
 machine_precision = _constant(
     "machine_precision",
     2.0**-52,
-    "The distance from 1 to the next float64",
+    "Return the distance from 1 to the next float64",
     "np.finfo(np.float64).eps",
 )
-positive_infinity = _constant("positive_infinity", math.inf, "Infinity", "np.inf")
-negative_infinity = _constant("negative_infinity", -math.inf, "Minus infinity", "-np.inf")
-not_a_number = _constant("not_a_number", math.nan, "The float64 that is not a number", "np.nan")
+positive_infinity = _constant("positive_infinity", math.inf, "Return infinity", "np.inf")
+negative_infinity = _constant("negative_infinity", -math.inf, "Return minus infinity", "-np.inf")
+not_a_number = _constant(
+    "not_a_number", math.nan, "Return the float64 that is not a number", "np.nan"
+)

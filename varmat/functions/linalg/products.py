@@ -161,10 +161,10 @@ def _kron(a: Operand, b: Operand) -> Result:
     p, q = (1,) * (ndim - len(p)) + p, (1,) * (ndim - len(q)) + q
     if not ndim:
         return a * b
-    apart = np.reshape(a, [n for m in p for n in (m, 1)]) * np.reshape(
+    product = np.reshape(a, [n for m in p for n in (m, 1)]) * np.reshape(
         b, [n for m in q for n in (1, m)]
     )
-    return np.reshape(apart, [m * n for m, n in zip(p, q, strict=True)])
+    return np.reshape(product, [m * n for m, n in zip(p, q, strict=True)])
 
 
 def _vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1, keepdims: bool = False) -> Result:

@@ -76,8 +76,8 @@ def qr_reduced_tangent(r: Result, a: Operand) -> Linear:
         c = solve_right(t, u)
         p = q.mT @ c
         below = np.where(triangle_mask(np.shape(p), strict=True), p, 0.0)
-        turn = below - below.mT
-        return c - q @ (p - turn), (p - turn) @ u
+        difference = below - below.mT
+        return c - q @ (p - difference), (p - difference) @ u
 
     return push
 

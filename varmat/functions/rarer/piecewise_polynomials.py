@@ -199,17 +199,23 @@ class PPoly:
     ) -> None:
         extrapolate = True if extrapolate is None else extrapolate
         check_choice(type(self).__name__, "extrapolate", extrapolate, True, False, "periodic")
-        self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, others, axis, extrapolate
+        self._c, self.x, self._settings, self.axis, self.extrapolate = (
+            c,
+            x,
+            others,
+            axis,
+            extrapolate,
+        )
 
     def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:
         other = object.__new__(PPoly)
-        other._set(c, self.x, self._rest, self.axis, extrapolate)
+        other._set(c, self.x, self._settings, self.axis, extrapolate)
         return other
 
     @property
     def c(self) -> Result:
         """The coefficients, shape (k, m, ...)."""
-        return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
+        return np.reshape(self._c, (*np.shape(self._c)[:2], *self._settings))
 
     def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
         """Evaluate the polynomials, or their derivative of the order `nu`, at the places `x`, which
@@ -220,7 +226,7 @@ class PPoly:
             as_operand(x, f"{type(self).__name__}: x"),
             (self.x[0], self.x[-1]),
             self.extrapolate if extrapolate is None else extrapolate,
-            self._rest,
+            self._settings,
             self.axis,
         )
 

@@ -128,7 +128,7 @@ class BSpline:
             raise misfit(
                 "BSpline", "c", np.shape(c), f"have {np.size(t) - k - 1} elements along the axis"
             )
-        self._series, self._rest, self.axis = series_of("BSpline", c, np.shape(c)[axis], axis)
+        self._series, self._settings, self.axis = series_of("BSpline", c, np.shape(c)[axis], axis)
         self.t, self.c, self.k, self.extrapolate = t, c, k, extrapolate
 
     def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
@@ -147,7 +147,7 @@ class BSpline:
             as_operand(x, "BSpline: x"),
             (t[k], t[np.size(t) - k - 1]),
             self.extrapolate if extrapolate is None else extrapolate,
-            self._rest,
+            self._settings,
             self.axis,
         )
 
@@ -163,7 +163,7 @@ class BSpline:
             rise = k * np.diff(c, axis=0) / np.reshape(np.where(empty, 1.0, span), (-1, 1))
             c = np.where(np.reshape(empty, (-1, 1)), 0.0, rise)
             t, k = t[1:-1], k - 1
-        values = np.moveaxis(np.reshape(c, (np.shape(c)[0], *self._rest)), 0, self.axis)
+        values = np.moveaxis(np.reshape(c, (np.shape(c)[0], *self._settings)), 0, self.axis)
         return BSpline(t, values, k, self.extrapolate, self.axis)
 
     @staticmethod

@@ -254,7 +254,7 @@ class SparseVar:
         """
         if is_sparse(other):
             return _elementwise_product(self, as_sparse(other))
-        return self.with_data(self.data * self._beside("multiply", other))
+        return self.with_data(self.data * self._broadcast("multiply", other))
 
     def __truediv__(self, other: Operand) -> Result:
         if is_sparse(other):
@@ -262,12 +262,12 @@ class SparseVar:
                 "divide: a sparse matrix is divided by one, whose zeros would make it dense, but "
                 "must be by an array!"
             )
-        return self.with_data(self.data / self._beside("divide", other))
+        return self.with_data(self.data / self._broadcast("divide", other))
 
     def __rtruediv__(self, other: Operand) -> Result:
         return _refuse("divide", other)
 
-    def _beside(self, name: str, x: Operand) -> Result:
+    def _broadcast(self, name: str, x: Operand) -> Result:
         """Return a number unchanged, or the elements at the non-zeros of an array that broadcasts
         to this shape.
         """

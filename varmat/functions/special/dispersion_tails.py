@@ -55,10 +55,14 @@ def _of_counts(phi: Plain, m: Plain) -> Score:
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
     def score(x: Plain, y: Plain, log_x: Plain, _: Plain) -> tuple[Plain, Plain]:
-        apart = y - y_mode
-        first = less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + remainder + m / phi * apart
+        deviation = y - y_mode
+        first = (
+            less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + remainder + m / phi * deviation
+        )
         slope = (
-            ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
+            ((y + y_mode) - m / phi) * deviation / phi
+            - m / phi**2 * (x * y - x_mode * y_mode)
+            + in_phi
         )
         return first, slope
 
@@ -75,10 +79,10 @@ def _of_proportions(mu: Plain, kappa: Plain) -> Score:
     mu, nu = mu[:, None], nu[:, None]
 
     def score(x: Plain, y: Plain, log_x: Plain, log_y: Plain) -> tuple[Plain, Plain]:
-        apart = np.where(mu < 0.5, x - mu, nu - y)
+        deviation = np.where(mu < 0.5, x - mu, nu - y)
         one, other = (
-            less_line(log_x - np.log(mu), apart / mu),
-            less_line(log_y - np.log(nu), -apart / nu),
+            less_line(log_x - np.log(mu), deviation / mu),
+            less_line(log_y - np.log(nu), -deviation / nu),
         )
         return mu * one + nu * other + remainder, in_kappa
 

@@ -88,16 +88,16 @@ def _summed(
     p = len(above)
     # The factors without infinitesimals are multiplied together first.
     fixed = number(1) if bits[-1] else z
-    held = [c for c, bit in zip(above, bits, strict=False) if not bit]
+    fixed_above = [c for c, bit in zip(above, bits, strict=False) if not bit]
     moving = [(c, bit) for c, bit in zip(above, bits, strict=False) if bit]
-    held_below = [c for c, bit in zip(below, bits[p:], strict=False) if not bit]
+    fixed_below = [c for c, bit in zip(below, bits[p:], strict=False) if not bit]
     moving_below = [(c, bit) for c, bit in zip(below, bits[p:], strict=False) if bit]
     for k in range(_TERMS):
         factor = fixed
-        for c in held:
+        for c in fixed_above:
             factor *= c + k
         divisor = number(k + 1)
-        for c in held_below:
+        for c in fixed_below:
             divisor *= c + k
         factor /= divisor
         term = [factor * part for part in term]

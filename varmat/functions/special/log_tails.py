@@ -224,7 +224,7 @@ def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain
 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:
     """Compute a second derivative in the argument and one more, the shape or the argument."""
-    side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
+    side, scale = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
     distance = gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
         steps = (side * distance)[which, None] * nodes
@@ -232,8 +232,8 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:
             (a - x)[which, None] * steps - x[which, None] * expm1_less_line(steps)
         )
         fall = -np.expm1(steps)
-        spread[which] = _covariance(mass, steps if of_shape else fall, fall)
-    return spread + (1.0 / x if of_shape else -a / (x * x))
+        scale[which] = _covariance(mass, steps if of_shape else fall, fall)
+    return scale + (1.0 / x if of_shape else -a / (x * x))
 
 
 def _covariance(mass: Plain, u: Plain, v: Plain) -> Plain:

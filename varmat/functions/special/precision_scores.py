@@ -208,17 +208,17 @@ neg_binomial_2_score = _score_row(
     doc="The derivative in the precision z of the log mass of the count x, of the mean y.",
 )  # fmt: skip
 _P, _Q = "expit(y - log(z))", "expit(log(z) - y)"
-_APART = f"(x * {_Q} / z - {_P})"
+_DIFFERENCE = f"(x * {_Q} / z - {_P})"
 neg_binomial_2_log_score = _score_row(
     "neg_binomial_2_log_score", _of_log_mean,
-    f"g * ({_P} * {_APART})",
-    _in_precision(_P, _Q, _APART),
+    f"g * ({_P} * {_DIFFERENCE})",
+    _in_precision(_P, _Q, _DIFFERENCE),
     doc="The derivative in the precision z of the log mass of the count x, of the log mean y.",
 )  # fmt: skip
 neg_binomial_2_log_mean_score = new_row(
     "neg_binomial_2_log_mean_score", formula(_in_log_mean),
     "nan * g",
     f"-g * ({_P} * {_Q} * (x + z))",
-    f"g * ({_P} * {_APART})",
+    f"g * ({_P} * {_DIFFERENCE})",
     doc="The derivative in the log mean y of the log mass of the count x, of the precision z.",
 )  # fmt: skip

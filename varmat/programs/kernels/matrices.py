@@ -264,7 +264,7 @@ class SolveTriangular(Kernel):
         (a, b), (out,) = operands, results
         n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
         if is_small(n, columns):
-            b = graph.spread(b, b.shape)
+            b = graph.broadcast(b, b.shape)
             graph.call("of_small", [a, b], [out], "solve", n, columns, self.transposed)
             return
         nests.elementwise(graph, loop_of(np.positive, "d->d"), [b], out)

@@ -207,7 +207,7 @@ class _Batching(Rewriter):
     def __init__(self, program: Program, keys: Sequence[tuple[Hashable, ...] | None]) -> None:
         super().__init__(program)
         # Constants and gathers by what they are made of, so that equal steps are one.
-        self._known: dict[Hashable, Value] = {}
+        self._values: dict[Hashable, Value] = {}
         self._role = dict.fromkeys(map(id, program.arguments), 0)
         numbers = {key: i for i, key in enumerate(keys)}
         bases = [[id(v.base) for v in step.operands] for step in program.steps]
@@ -276,15 +276,15 @@ class _Batching(Rewriter):
         """Return constants, or parts of one value, with a leading axis."""
         first, builder = values[0], self.builder
         key = tuple(map(id, values))
-        if key not in self._known:
+        if key not in self._values:
             if first.base.is_constant:
                 rows = np.array([x.array_in(x.base.data) for x in values])
-                self._known[key] = builder.constant(rows)
+                self._values[key] = builder.constant(rows)
             else:
                 to, size = [x.offset for x in values], int(first.dtype.itemsize)
                 indices = _rows(to, first.strides, first.shape, size)
-                self._known[key] = builder.gather(first.base, indices)
-        return self._known[key]
+                self._values[key] = builder.gather(first.base, indices)
+        return self._values[key]
 
     def _assembled(
         self, old: Sequence[Value], values: Sequence[Value], groups: dict[Hashable, list[int]]

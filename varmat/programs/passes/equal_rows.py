@@ -88,7 +88,7 @@ class EqualRows(Rewriter):
             raise RowsNeededError
         return result[0]
 
-    def _given(self, v: Value, axis: int) -> None:
+    def _add_data(self, v: Value, axis: int) -> None:
         """Take note of data with rows along an axis."""
         self._data[id(v), axis] = np.moveaxis(v.data, axis, 0)
 
@@ -134,14 +134,14 @@ class EqualRows(Rewriter):
                     return None
                 inputs.append(v)
         for v in inputs:
-            self._given(v, end + len(v.shape))
+            self._add_data(v, end + len(v.shape))
         return end + len(shape)
 
     def _of_gather(self, x: Value, index: Value) -> int | None:
         axes = [i for i, m in enumerate(index.shape) if m == self.n]
         if self._axis(x) is not None or not index.is_constant or not axes or x.is_constant:
             return None
-        self._given(index, axes[0])
+        self._add_data(index, axes[0])
         return axes[0]
 
     def _of_product(self, operands: Sequence[Value], result: Value) -> bool:
@@ -153,14 +153,14 @@ class EqualRows(Rewriter):
                 if stats is None:
                     if not v.is_constant:
                         return False
-                    self._given(v, axis)
+                    self._add_data(v, axis)
             return True
         for v, own, other, axis in ((a, of_a, b, 0), (b, of_b, a, 1)):
             is_given = own is None and v.is_constant and not other.is_constant
             has_rows = len(v.shape) == 2 and v.shape[axis] == self.n and (own == axis or is_given)
             if has_rows and self._axis(other) is None:
                 if is_given:
-                    self._given(v, axis)
+                    self._add_data(v, axis)
                 self._axes[id(result)] = axis and len(result.shape) - 1
                 return True
         return False
@@ -184,7 +184,7 @@ class EqualRows(Rewriter):
             if axis is not None:
                 if index is None or shape != part.shape or index.shape != shape:
                     return False
-                self._given(index, axis)
+                self._add_data(index, axis)
         return True
 
     # --- the new program ---

@@ -89,8 +89,8 @@ class _Fission:
         arguments, outputs = loop.body.arguments, loop.body.outputs
         # Sums of assembled arrays are assembled of sums.
         self.summands = [x for v in compress(outputs[k:], used[k:]) for x in _summands(v)]
-        self.kept = [*compress(outputs[n:k], used[n:k])]
-        body = Program(arguments, loop.body.steps, [*outputs[:n], *self.kept, *self.summands])
+        self.stacks = [*compress(outputs[n:k], used[n:k])]
+        body = Program(arguments, loop.body.steps, [*outputs[:n], *self.stacks, *self.summands])
         self.steps = without_dead_steps(body).steps
         # A value that is handed on as it came is the same in all iterations.
         self.carried = [i for i in range(n) if arguments[i] is not outputs[i]]
@@ -120,11 +120,11 @@ class _Fission:
     def _needs(self) -> list[list[int]]:
         """Return the nodes that each node needs."""
         body, n = self.loop.body, self.loop.carried
-        makers = {id(body.arguments[i]): i for i in self.carried}
-        makers |= {id(v): n + j for j, step in enumerate(self.steps) for v in step.results}
+        sources = {id(body.arguments[i]): i for i in self.carried}
+        sources |= {id(v): n + j for j, step in enumerate(self.steps) for v in step.results}
         reads: list[Iterable[Value]] = [[v] for v in body.outputs[:n]]
         reads += [step.operands for step in self.steps]
-        return [[makers[id(v.base)] for v in x if id(v.base) in makers] for x in reads]
+        return [[sources[id(v.base)] for v in x if id(v.base) in sources] for x in reads]
 
     def _recurrences(self) -> set[int]:
         """Return nodes on cycles, steps that cannot work on arrays, and every node that is needed
@@ -171,7 +171,7 @@ class _Fission:
         inputs = [v for v in read if id(v) not in of_loop and not v.is_constant]
         rows = [v for v in inputs if id(v) in self.varying]
         shared = [v for v in inputs if id(v) not in self.varying]
-        outside = [v for step in lifted for v in step.operands] + self.kept
+        outside = [v for step in lifted for v in step.operands] + self.stacks
         outside += [outputs[i] for i in self.carried if i not in self.inside]
         stacked = [v for v in _bases(outside) if id(v) in of_loop]
         summed = [v for v in self.summands if id(v.base) in of_loop]

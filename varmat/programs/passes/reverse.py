@@ -184,7 +184,7 @@ class Reverse:
         # The adjoints of variables that are not made by an iteration of the innermost loop.
         self._outer: set[Variable] = set()
         # Whether statements run again, and where expensive values have been kept for that.
-        self._again = False
+        self._recalls = False
         self._tape: tuple[s.Stack, Cell] | None = None
         # Sums that a loop adds to: their values do not matter backwards.
         self._sums: set[Variable] = set()
@@ -326,7 +326,7 @@ class Reverse:
 
     def _end(self, x: s.End, later: object, counted: bool) -> Pair:
         # Statements that run again have passed this check before.
-        return [] if self._again else [x], []
+        return [] if self._recalls else [x], []
 
     def _branch(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
         yes, no = (self.block(item, later, counted) for item in (x.yes, x.no))
@@ -397,12 +397,12 @@ class Reverse:
         stacks = [*logged.values(), *([tape] if any(map(_is_expensive, s.walk(body))) else [])]
         marks = [Cell(is_integer=True) for _ in stacks]
         silent = self._silent(body, logged, counted, tape)
-        before = self._again, self._tape, self._complete
-        self._again, self._tape = True, (tape, cursor)
+        before = self._recalls, self._tape, self._complete
+        self._recalls, self._tape = True, (tape, cursor)
         self._complete = self._complete | handed_on & self._lasting
         with self._pass_of(body):
             forward, backward = self.block(body, set(), False)
-        self._again, self._tape, self._complete = before
+        self._recalls, self._tape, self._complete = before
         if tape in stacks:
             forward = [Compute(cursor, SAME, (marks[-1],)), *forward, s.Release(tape, marks[-1])]
         repeated = [*self._zeros(body), *forward, *backward]

@@ -255,8 +255,8 @@ class Kinds:
         if stretch.end <= self.start or self.end <= stretch.start:
             return True
         is_inside = (self.bounds[:-1] >= stretch.start) & (self.bounds[1:] <= stretch.end)
-        elsewhere = np.isin(self.kinds[~is_inside], self.kinds[is_inside])
-        return bool(4 * elsewhere.sum() >= is_inside.sum())
+        outside = np.isin(self.kinds[~is_inside], self.kinds[is_inside])
+        return bool(4 * outside.sum() >= is_inside.sum())
 
     def is_alike(self) -> bool:
         """Return whether the segments of each kind match; equal hashes do not ensure it."""
@@ -288,16 +288,16 @@ class Kinds:
         return kinds that may do better.
         """
         carried = self._carried()
-        makers = {
+        results_of = {
             place: frozenset(
                 np.unique(self.entry_of[output[output >= self.start] - self.start]).tolist()
             )
             for place, output in carried.items()
         }
-        groups = _united(makers.values())
+        groups = _united(results_of.values())
         labels: dict[int, list[np.ndarray]] = {}
         for place, result in carried.items():
-            for group in (groups[min(makers[place])], makers[place]):
+            for group in (groups[min(results_of[place])], results_of[place]):
                 depth, label = self._depths(place, result, group)
                 if (label == depth).all():
                     self._enter(place, result, (group, depth))

@@ -182,7 +182,7 @@ class Body:
             if type(stand) in VARIABLES:
                 written.alias(stand, nodes[key])
             else:
-                written.given[id(stand)] = nodes[key].value
+                written.inputs[id(stand)] = nodes[key].value
         for entry in self.entries:
             written.entry(*entry)
         return Entered(written, nodes)

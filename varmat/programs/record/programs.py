@@ -34,9 +34,9 @@ def write_tape(program: TapeProgram, tape: Tape, values: int, results: Sequence[
         value = value_now(leaf)
         program.node(leaf, program.builder.constant(np.copy(value) if leaf.shape else value))
     assignments = Assignments(tape)
-    program.kept = assignments.entries
+    program.entries = assignments.entries
     output = assignments.now(list(results))
-    write_entries(program, program.kept, output)
+    write_entries(program, program.entries, output)
     for result, value in zip(results, output, strict=True):
         if value is not result:
             program.alias(result, program.find(value))

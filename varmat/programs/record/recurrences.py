@@ -334,7 +334,7 @@ class Recurrence:
             if type(stand) in VARIABLES:
                 written.alias(stand, nodes[key])
             else:
-                written.given[id(stand)] = values[key]
+                written.inputs[id(stand)] = values[key]
         makers = (slot[:2] for slot in self.slots)
         write_entries(written, self.trip, [self.result(*x, 0) for x in (*makers, *self.stacked)])
         return nodes

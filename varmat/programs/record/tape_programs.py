@@ -166,11 +166,11 @@ class TapeProgram:
         self.rows: dict[int, tuple[RecordedVariable, int]] = {}
         self._places: dict[RecordedVariable, np.ndarray] = {}
         # Id of plain data -> its placeholder among the arguments of the body of a loop.
-        self.given: dict[int, Value] = {}
+        self.inputs: dict[int, Value] = {}
         # Id of such an argument -> the data of all iterations.
         self.data: dict[int, Value] = {}
         # Entries with separate variables, which `_nodes` knows by id.
-        self.kept: list[Entry] = []
+        self.entries: list[Entry] = []
         self.loops: list[RecordedLoop] = []
 
     # --- variables ---
@@ -243,7 +243,7 @@ class TapeProgram:
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
-        return self.given.get(id(x)) or self.builder.constant(x), None
+        return self.inputs.get(id(x)) or self.builder.constant(x), None
 
     def alias(self, variable: Operand, node: RecordedVariable) -> None:
         """Set the node of a variable to the node of another one."""

@@ -73,7 +73,7 @@ def assemble(
         if index is not None:
             totals.append(_scattered(graph, part, extent, index, shape, base is None))
         elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
-            totals.append(graph.nodes(graph.spread(part, shape), axes))
+            totals.append(graph.nodes(graph.broadcast(part, shape), axes))
         else:
             inside.append((place, extent, part))
     total = None
@@ -89,7 +89,7 @@ def assemble(
     elif not covers:
         graph.zeros(result)
     for (at, steps), extent, part in inside:
-        output = graph.nodes(graph.spread(part, extent))
+        output = graph.nodes(graph.broadcast(part, extent))
         graph.store(memory, extent, at, steps, output, add=not is_written, ordered=not covers)
 
 
@@ -129,7 +129,7 @@ def _scattered(
     starts = constants.memory(indices, partial(_starts, size))
     listed = None if constants.seen(indices, _are_sorted) else constants.memory(indices, _order)
     zero = 0.0 if is_alone else -0.0
-    graph.call("segments_to", [graph.spread(part, extent)], [result], starts, listed, size, zero)
+    graph.call("segments_to", [graph.broadcast(part, extent)], [result], starts, listed, size, zero)
     return graph.loaded(result, loop_axes(shape, long=graph.constants.long))
 
 
@@ -148,7 +148,7 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
     # Both may be filled by loops, and `vector` is contiguous or a line of nodes.
     is_sum = rows == (matrix is a)
     if not is_sum:
-        numbers, begin = graph.place(graph.spread(vector, vector.shape))
+        numbers, begin = graph.place(graph.broadcast(vector, vector.shape))
         data = (memory, at, matrix.strides[rows], k, numbers, begin)
         stage = max(memory.stage, numbers.stage)
         result = graph.make("rows", data=data, loops=(n,), stage=stage)

@@ -41,7 +41,7 @@ class Choice:
         # The inputs of the programs, by the number of the argument: nodes, or where they lie.
         self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(args) if is_short(v, graph)}
         self.places = {
-            i: graph.place(graph.spread(v, v.shape))
+            i: graph.place(graph.broadcast(v, v.shape))
             for i, v in enumerate(args)
             if i not in self.nodes
         }
@@ -50,12 +50,12 @@ class Choice:
         if not is_pure:
             stage = graph.impure(stage)
         # The results, by their number: nodes whose values come later, or memory.
-        self.made: dict[int, Nodes] = {}
+        self.computed: dict[int, Nodes] = {}
         self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
             if is_short(v, graph):
-                self.made[i] = later(graph, v, stage)
-                graph.put(v, *self.made[i])
+                self.computed[i] = later(graph, v, stage)
+                graph.put(v, *self.computed[i])
             else:
                 self.memory[i] = graph.fresh(v)
                 self.memory[i].stage = stage
@@ -81,7 +81,7 @@ class Choice:
             b.unreachable()
         code.memo = outer
         b.position_at_end(after)
-        nodes = [x for result in self.made.values() for x in result.array.flat]
+        nodes = [x for result in self.computed.values() for x in result.array.flat]
         for k, node in enumerate(nodes):
             phi = b.phi(DOUBLE)
             for block, output in ends:
@@ -106,6 +106,6 @@ class Choice:
             for i, v in enumerate(body.outputs)
         ]
         graph = Graph(body, args, outputs, self.constants)
-        short = [graph.nodes(v, ()) for i, v in enumerate(body.outputs) if i in self.made]
+        short = [graph.nodes(v, ()) for i, v in enumerate(body.outputs) if i in self.computed]
         code.emit(graph)
         return [code.number(x) for result in short for x in result.array.flat]

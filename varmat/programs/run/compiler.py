@@ -90,7 +90,7 @@ class Compiled:
     """The functions of a module as machine code. Their addresses hold as long as it lives."""
 
     def __init__(self, module: Module) -> None:
-        self._held = module.references
+        self._references = module.references
         # Without tables for exceptions, which none of these functions throws: LLVM would register
         # them with the process, at distances from the code that it cannot always express.
         for function in module.functions:

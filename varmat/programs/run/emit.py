@@ -208,19 +208,19 @@ class BlockText(Straight):
         self._instructions: list[tuple[str | None, str]] = []
         # Registers that are separate arrays, because their steps cannot write in place.
         self._own: set[str] = set()
-        self._given = [self._names[id(v)] for v in self.program.arguments if v.shape]
+        self._arrays = [self._names[id(v)] for v in self.program.arguments if v.shape]
         self._names |= {id(v): f"{self._names[id(v)]}_" for v in self.program.arguments if v.shape}
-        late: set[int] = set()
+        deferred: set[int] = set()
         guards = []
         for step in self.program.steps:
             is_late, is_vector = (
-                any(id(v) in late for v in step.operands),
+                any(id(v) in deferred for v in step.operands),
                 any(v.shape for v in step.operands),
             )
             if is_late and is_vector:
                 raise ValueError("a vector needs a sum over another, which takes two loops")
             is_sum = is_vector and any(not v.shape for v in step.results)
-            late.update(id(v) for v in step.results if is_late or is_sum)
+            deferred.update(id(v) for v in step.results if is_late or is_sum)
             if is_sum:
                 text = self.expression(step)
                 self._instructions.append((None, f"{self.named(step.results[0], '0.0')} += {text}"))
@@ -298,14 +298,14 @@ class BlockText(Straight):
         buffers, arrays = [f"b_{i}" for i in range(count)], [f"a_{i}" for i in range(self._count)]
         self.functions |= {"copyto": np.copyto, "empty": np.empty}
         self.lines += [
-            f"total_ = len({self._given[0]})",
+            f"total_ = len({self._arrays[0]})",
             # Blocks of about the same length.
             f"length_ = -(-total_ // max(1, round(total_ / {BLOCK})))",
             *(f"{name} = empty(total_)" for name in arrays),
             *(f"{name} = empty(length_)" for name in buffers),
             "for start_ in range(0, total_, length_):",
             "    part_ = slice(start_, start_ + length_)",
-            *(f"    {name}_ = {name}[part_]" for name in self._given),
+            *(f"    {name}_ = {name}[part_]" for name in self._arrays),
             *(f"    o_{i} = {name}[part_]" for i, name in enumerate(arrays)),
             *(["    if total_ - start_ < length_:"] if buffers else []),
             *(f"        {name} = {name}[: total_ - start_]" for name in buffers),

@@ -138,9 +138,9 @@ def _log1p_exp(f: Apply, x: Any) -> Any:
 
 def _logaddexp(f: Apply, x: Any, y: Any) -> Any:
     e = _exp_of_minus(f, f("subtract", x, y))
-    apart = f("add", f("maximum", x, y), f("log1p", e))
+    unequal = f("add", f("maximum", x, y), f("log1p", e))
     # The difference of equal infinities is nan.
-    return f("where", f("equal", x, y), f("add", x, _LN2[0]), apart)
+    return f("where", f("equal", x, y), f("add", x, _LN2[0]), unequal)
 
 
 def _times_log(log: str, f: Apply, x: Any, y: Any) -> Any:

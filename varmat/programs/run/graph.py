@@ -93,7 +93,7 @@ class Graph:
         constants: Constants,
     ) -> None:
         self.constants = constants
-        self.made: dict[Any, Node] = {}
+        self.interned: dict[Any, Node] = {}
         self.columns: dict[Any, Node] = {}
         self.references: list[object] = [program]
         self.memory: dict[int, Memory] = {}
@@ -144,10 +144,10 @@ class Graph:
         loops = max([a.loops for a in args], key=len, default=()) if loops is None else loops
         stage = max([a.stage for a in args], default=0) if stage is None else stage
         key = (op, *map(id, args), repr(data) if op == "constant" else data, loops)
-        node = self.made.get(key)
+        node = self.interned.get(key)
         if node is None:
             self._count += 1
-            node = self.made[key] = Node(op, args, data, loops, stage, self._count)
+            node = self.interned[key] = Node(op, args, data, loops, stage, self._count)
         return node
 
     def number(self, x: float | bool) -> Node:
@@ -504,7 +504,7 @@ class Graph:
         if not x.loops:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
         key = (f"{op} all", id(x), *over)
-        if key not in self.made:
+        if key not in self.interned:
             saved = shortened(lengths, over)
             size = 1 if op == "logical_and" else 8
             memory, strides = self.scratch(math.prod(saved), size), contiguous_strides(saved, size)
@@ -513,8 +513,8 @@ class Graph:
             memory.stage = x.stage + 1
             left = [k for k in range(len(lengths)) if k not in over]
             along = lengths_of(strides, left), lengths_of(lengths, left)
-            self.made[key] = self.load(memory, 0, *along, op == "logical_and")
-        return self.made[key]
+            self.interned[key] = self.load(memory, 0, *along, op == "logical_and")
+        return self.interned[key]
 
     def along(self, x: Node, lengths: Shape, over: Sequence[int]) -> Node:
         """Make a node without some of the loops a node of all of them."""
@@ -523,8 +523,8 @@ class Graph:
         memory = self.scratch(math.prod(x.loops))
         strides = iter(contiguous_strides(x.loops, 8))
         self._store(memory, x, 0, contiguous_strides(x.loops, 8), x.loops, 0, False)
-        spread = tuple(0 if k in over else next(strides) for k in range(len(lengths)))
-        return self.load(memory, 0, spread, lengths)
+        broadcast = tuple(0 if k in over else next(strides) for k in range(len(lengths)))
+        return self.load(memory, 0, broadcast, lengths)
 
     def require(self, holds: Node) -> None:
         """End the run unless a truth value holds."""
@@ -558,7 +558,7 @@ class Graph:
                 p[0].stage = stage
         self.act(stage, Called(method, buffers, more))
 
-    def spread(self, v: Value, shape: Shape) -> Value:
+    def broadcast(self, v: Value, shape: Shape) -> Value:
         """Copy a value that broadcasts, in one piece."""
         if v.shape == shape and v.is_contiguous:
             return v

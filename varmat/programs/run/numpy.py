@@ -41,16 +41,16 @@ class Instance:
         self._arrays: dict[int, Array] = {id(v): np.empty(v.shape) for v in own if v.size <= LARGE}
         self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
         # Arrays that every run is given, or makes.
-        self._late = {id(v) for v in own if v.size > LARGE}
-        self._late_outputs = [v for v in result if id(v) in self._late]
-        self._late_steps = [
+        self._deferred = {id(v) for v in own if v.size > LARGE}
+        self._late_outputs = [v for v in result if id(v) in self._deferred]
+        self._deferred_steps = [
             i
             for i, step in enumerate(program.steps)
-            if any(id(v.base) in self._late for v in (*step.operands, *step.results))
+            if any(id(v.base) in self._deferred for v in (*step.operands, *step.results))
         ]
-        late = set(self._late_steps)
+        deferred = set(self._deferred_steps)
         self.calls: list[Array] = [
-            None if i in late else self._bound(step) for i, step in enumerate(program.steps)
+            None if i in deferred else self._bound(step) for i, step in enumerate(program.steps)
         ]
 
     def _bound(self, step: Step) -> Run:
@@ -81,14 +81,14 @@ class Instance:
             else:
                 place[...] = x
         arrays.update((id(v), np.empty(v.shape)) for v in self._late_outputs)
-        for i in self._late_steps:
+        for i in self._deferred_steps:
             self.calls[i] = self._bound(program.steps[i])
         try:
             return self._called()
         finally:
-            for i in self._late_steps:
+            for i in self._deferred_steps:
                 self.calls[i] = None
-            for key in self._late:
+            for key in self._deferred:
                 arrays.pop(key, None)
             for key in self._plan.objects:
                 if key in arrays:

@@ -51,7 +51,7 @@ class PointLanes(Code):
             or (isinstance(x, Called) and x.method in ("fill_zeros", "segments_to"))
             for x in actions
         ) and not any(isinstance(x, RowSum) for x in stores)
-        if not is_known or any(node.op == "rows" for node in graph.made.values()):
+        if not is_known or any(node.op == "rows" for node in graph.interned.values()):
             raise NotFusedError("calls in vectors of points")
         if sum(math.prod(lengths) for _, lengths in graph.loops) > MOST:
             raise NotFusedError("long loops")

@@ -45,7 +45,7 @@ class Emitted(Instructions):
             self.apart.update(wide.sizes())
         self.memory: dict[s.Storage | s.Stack, tuple[Memory, int]] = {}
         for buffer, v in zip(kernel.inputs, operands, strict=True):
-            self.memory[buffer] = graph.place(graph.spread(v, v.shape))
+            self.memory[buffer] = graph.place(graph.broadcast(v, v.shape))
         stage = graph.impure(max([m.stage for m, _ in self.memory.values()], default=0))
         self.zeros: list[s.Storage] = []
         for buffer, v in zip(kernel.outputs, results, strict=True):

@@ -55,7 +55,7 @@ class Repeat:
                 v.strides[n <= i < m :]
                 != contiguous_strides(v.shape, v.dtype.itemsize)[n <= i < m :]
             ):
-                v = graph.spread(v, v.shape)
+                v = graph.broadcast(v, v.shape)
                 self.strides[i] = v.strides
             self.places[i] = graph.place(v)
         stages = [x.stage for node in self.nodes.values() for x in node.array.flat]
@@ -63,12 +63,12 @@ class Repeat:
         if not kernel.is_pure:
             stage = graph.impure(stage)
         # The results, by their number: nodes whose values come later, or memory.
-        self.made: dict[int, Nodes] = {}
+        self.computed: dict[int, Nodes] = {}
         self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
             if not n <= i < k and is_short(v, graph):
                 array = later(graph, v, stage)
-                self.made[i] = array
+                self.computed[i] = array
                 graph.put(v, *array)
                 continue
             itemsize = int(v.dtype.itemsize)
@@ -88,9 +88,9 @@ class Repeat:
         outer = code.memo
         first: list[ir.Value] = []
         for i in (*range(n), *range(k, count)):
-            if i in self.made and i < n:
+            if i in self.computed and i < n:
                 first += [code.number(x) for x in self.nodes[i].array.flat]
-            elif i in self.made:
+            elif i in self.computed:
                 first += [code.one.constant(0.0)] * kernel.outputs[i].size
             elif i < n:
                 here, there = (code.address(x) for x in self.memory[i].behind)
@@ -106,8 +106,8 @@ class Repeat:
         code.memo = outer
         b.position_at_end(after)
         for i in (*range(n), *range(k, count)):
-            if i in self.made:
-                for node in self.made[i].array.flat:
+            if i in self.computed:
+                for node in self.computed[i].array.flat:
                     code.memo[id(node)] = next(last)
             elif i < n:
                 self.memory[i].base = next(last)
@@ -131,11 +131,11 @@ class Repeat:
                 memory = pointing(v, code.address(self.memory[i]), (self.memory[i],))
                 strides = contiguous_strides(v.shape)
                 graph.store(memory, v.shape, 0, strides, graph.made_of(i), add=True)
-        short = {i: graph.nodes(kernel.outputs[i], ()) for i in self.made}
+        short = {i: graph.nodes(kernel.outputs[i], ()) for i in self.computed}
         code.emit(graph)
         result: list[ir.Value] = []
         for i in range(len(kernel.outputs)):
-            if i in self.made:
+            if i in self.computed:
                 for x in short[i].array.flat:
                     y = code.number(x)
                     result.append(y if i < kernel.carried else b.fadd(phis[len(result)], y))
@@ -161,7 +161,7 @@ class Repeat:
         outputs: list[Memory | None] = [None] * len(kernel.body.outputs)
         turned: dict[int, list[ir.Value]] = {}
         for i, v in enumerate(kernel.body.arguments):
-            if i < n and i in self.made:
+            if i < n and i in self.computed:
                 args[id(v)] = in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
             elif i < n:
                 here, there = next(phis), next(phis)  # type: ignore[call-overload]

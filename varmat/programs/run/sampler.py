@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Passed to a sampler instead of a derivative of zero.
 FLAT = 1e-10
 
-_ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 def doubles(address: int, size: int) -> np.ndarray:
@@ -61,12 +61,12 @@ class SamplerFunctions:
         values_elsewhere: Callable[[int, int, int], int],
         keeps_point: bool,
     ) -> None:
-        callbacks = _ELSEWHERE(density_elsewhere), _ELSEWHERE(values_elsewhere)
-        elsewhere = [ctypes.cast(x, ctypes.c_void_p).value or 0 for x in callbacks]
+        callbacks = _FALLBACK(density_elsewhere), _FALLBACK(values_elsewhere)
+        fallback = [ctypes.cast(x, ctypes.c_void_p).value or 0 for x in callbacks]
         module = Module()
         module.references += [density, values, callbacks]
-        _log_density(module, density, elsewhere[0])
-        _expand(module, values, elsewhere[1], keeps_point)
+        _log_density(module, density, fallback[0])
+        _expand(module, values, fallback[1], keeps_point)
         self._code = Compiled(module)
         self.log_density, self.expand = map(self._code.address, ("log_density", "expand"))
         # Whether every point is rejected.
@@ -114,7 +114,7 @@ def _at(b: ir.IRBuilder, array: ir.Value, i: ir.Value) -> ir.Value:
     return b.gep(array, [i], source_etype=DOUBLE)
 
 
-def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
+def _log_density(module: Module, runner: NativeRunner, fallback: int) -> None:
     kind = ir.FunctionType(INT32, [INT, POINTER, POINTER, POINTER, POINTER])
     f = ir.Function(module, kind, "log_density")
     size, point, gradient, value, user = f.args
@@ -124,7 +124,7 @@ def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
     _run(b, runner, [point, value, gradient])
     with b.if_then(b.not_(_is_finite(b, b.load(value, typ=DOUBLE)))):
         args = (b.ptrtoint(x, INT) for x in (point, gradient, value))
-        b.ret(b.trunc(_called(b, elsewhere, *args), INT32))
+        b.ret(b.trunc(_called(b, fallback, *args), INT32))
 
     def iteration(i: ir.Value) -> None:
         place = _at(b, gradient, i)
@@ -135,7 +135,7 @@ def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
     b.ret(INT32(0))
 
 
-def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_point: bool) -> None:
+def _expand(module: Module, runner: NativeRunner | None, fallback: int, keeps_point: bool) -> None:
     """Emit the values that the program makes, nan for values that come later, and the point if
     `keeps_point`.
     """
@@ -160,7 +160,7 @@ def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_p
 
         _for_each(b, INT(0), INT(result), add)
         with b.if_then(b.not_(_is_finite(b, b.load(total, typ=DOUBLE)))):
-            _called(b, elsewhere, b.ptrtoint(point, INT), b.ptrtoint(draw, INT), INT(0))
+            _called(b, fallback, b.ptrtoint(point, INT), b.ptrtoint(draw, INT), INT(0))
     later = b.sub(expanded, size) if keeps_point else expanded
     _for_each(b, INT(result), later, lambda i: b.store(DOUBLE(math.nan), _at(b, draw, i)))
     _for_each(

@@ -93,9 +93,9 @@ class Nest:
         self._along = {id(place): [s[i] for s in result] for i, place in enumerate(accesses)}
         self.n = self.lengths[-1]
         # Elements that are mostly written apart gain nothing by vectors, and are long code.
-        apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
+        scattered = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
         light = not any(node.op in HEAVY for node in nodes)
-        scalar = self.n < WIDTH or (light and 2 * apart > len(self.stores))
+        scalar = self.n < WIDTH or (light and 2 * scattered > len(self.stores))
         # Where lanes are points already, take elements in sequence.
         scalar = scalar or self.code.lane is self.code.many
         self.width = 1 if scalar else WIDTH
@@ -162,7 +162,7 @@ class Nest:
             offsets = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
             return self._turns(result, [[*index, at] for at in offsets], None, carried)
 
-        def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        def tail(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             """Emit an iteration that may overlap with the one before: lanes that were in it do not
             count twice.
             """
@@ -175,7 +175,7 @@ class Nest:
 
         if copies == 1 and n % width:
             vector_count = 0
-            return code.over(-(-n // width), firsts, rest)
+            return code.over(-(-n // width), firsts, tail)
         vector_count = n // (copies * width) * copies * width
         others = [self._first(s) for s in self._all_totals] * (copies - 1)
         every = code.over(vector_count, [*firsts, *others], body, copies * width)
@@ -185,8 +185,8 @@ class Nest:
             done = [self.lane.apply(code.b, s.op, x, y) for s, x, y in pairs]
         left = n - vector_count
         if left > width:
-            return code.over(-(-left // width), done, rest)
-        return rest(INT(0), done) if left else done
+            return code.over(-(-left // width), done, tail)
+        return tail(INT(0), done) if left else done
 
     def _turns(
         self,

@@ -256,27 +256,27 @@ def _of_axes(name: str, title: str) -> Function:
 _FORWARD = "array([ 1.73205081,  0.        , -1.73205081])"
 dct = _of_one_axis(
     "dct",
-    "The discrete cosine transform",
+    "Compute the discrete cosine transform",
     ">>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))\n    " + _FORWARD,
 )
 idct = _of_one_axis(
     "idct",
-    "The inverse of `dct`",
+    "Invert `dct`",
     ">>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))\n"
     "    array([ 0.16666667,  0.        , -0.33333333])",
 )
 dst = _of_one_axis(
     "dst",
-    "The discrete sine transform",
+    "Compute the discrete sine transform",
     ">>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3)) + 0.0\n    " + _FORWARD,
 )
 idst = _of_one_axis(
     "idst",
-    "The inverse of `dst`",
+    "Invert `dst`",
     ">>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3)) + 0.0\n"
     "    array([ 0.33333333,  0.        , -0.16666667])",
 )
-dctn = _of_axes("dctn", "The discrete cosine transform along several axes")
-idctn = _of_axes("idctn", "The inverse of `dctn`")
-dstn = _of_axes("dstn", "The discrete sine transform along several axes")
-idstn = _of_axes("idstn", "The inverse of `dstn`")
+dctn = _of_axes("dctn", "Compute the discrete cosine transform along several axes")
+idctn = _of_axes("idctn", "Invert `dctn`")
+dstn = _of_axes("dstn", "Compute the discrete sine transform along several axes")
+idstn = _of_axes("idstn", "Invert `dstn`")

@@ -252,9 +252,9 @@ def _smirnov(order: int, n: int, x: Plain) -> Plain:
                     * (-1.0) ** m
                     * np.prod(np.arange(n - j, n - j - m, -1.0))
                 )
-                ways = comb(order, i) * comb(order - i, k)
+                coefficients = comb(order, i) * comb(order - i, k)
                 if falling:
-                    term = term + ways * falling * (x if i == 0 else 1.0) * np.exp(
+                    term = term + coefficients * falling * (x if i == 0 else 1.0) * np.exp(
                         logarithm + (j - 1.0 - k) * np.log(up) + (n - j - m) * np.log(down)
                     )
         total = total + np.where(inside, term, 0.0)

@@ -178,7 +178,7 @@ for _name, _sign, _about in (("pro_cv", "", "prolate"), ("obl_cv", "-", "oblate"
 
 # Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
 _BOTH = 4096.0
-_HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
+_CONSTANT = ("the mode m", "the mode n", "the parameter c", "the characteristic value")
 
 
 def _spheroidal_curvature(oblate: bool, angular: bool) -> str:
@@ -199,7 +199,7 @@ def _spheroidal_curvature(oblate: bool, angular: bool) -> str:
 
 
 def _check_constants(name: str, *operands: Plain) -> None:
-    for title, operand in zip(_HELD, operands, strict=True):
+    for title, operand in zip(_CONSTANT, operands, strict=True):
         if is_differentiable(operand):
             raise TypeError(
                 f"{name}: {title} is a {type(operand).__name__}, but must be a constant "
@@ -225,7 +225,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
     )
     shared: dict[str, Plain] = {
         "points": ((_BOTH + 3.0, 1.5, spheroidal_value(kind, 1, 3, 1.5), x),),
-        "constant": ("the modes", *_HELD[2:]),
+        "constant": ("the modes", *_CONSTANT[2:]),
     }
     slope = (None, None, None, f"g * {name}_p(x, y, z, w)")
     second = (None, None, None, f"g * ({curve.format(f=f'{name}_f(x, y, z, w)')})")
