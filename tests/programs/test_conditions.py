@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from comparing import equal, near, refuses
+from comparing import close, equal, near, refuses
+from numpy.testing.overrides import get_overridable_numpy_array_functions
 
 import varmat as vm
 from varmat.programs.ir.program import RecordingError
@@ -39,7 +40,7 @@ SELECTIONS = {
         np.sum(np.multiply(x, x > 0) + np.minimum(x > 0, x) + np.add(abscissas, x < 1) * x),
     "other operators": lambda x:
         np.sum((x > 0) ** 2 * x + 2.0 ** (x > 0) * x + ((x > 0) % 2 + (x > 1) // 2) * x)
-        + (x > 0) @ x + abscissas @ (x > 0),
+        + (x > 0) @ x + abscissas @ (x > 0) + x @ (x > 0.5),
     "scalars": lambda x:
         np.where(x[0] > x[1], x[0] * x[2], x[1] ** 2) + np.where(x[2] < 1.0, x[0], x[1]),
     "np.select": lambda x: np.sum(np.select([x > 0.5, x > 0], [x**2, x], np.exp(x))),
@@ -152,6 +153,30 @@ def test_properties_that_do_not_depend_on_values_may_be_asked(f):
     value, gradient = vm.recorded(f)(x)
     assert value == f(x)
     equal(gradient, vm.gradient(f, x))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("arguments", [
+    lambda c, x: (c,), lambda c, x: (c, c), lambda c, x: (c, x), lambda c, x: (x, c),
+    lambda c, x: (c, 1), lambda c, x: ([c, x],), lambda c, x: ([c, c],),
+    lambda c, x: (np.reshape(c, (2, 2)),), lambda c, x: (np.reshape(c, (2, 2)), np.ones((2, 2))),
+])  # fmt: skip
+def test_functions_of_numpy_take_conditions_as_they_take_truth_values_or_refuse(arguments):
+    points = np.array([[0.3, 0.7, 0.2, 0.9], [0.9, 0.7, 0.2, 0.1], [0.1, 0.8, 0.95, 0.05]])
+    # Fills of a dtype of truth values: one is arbitrary, the other stays a variable.
+    for function in get_overridable_numpy_array_functions() - {np.empty_like, np.full_like}:
+
+        def f(x, function=function):
+            result = function(*arguments(x > 0.5, x))
+            parts = result if isinstance(result, (tuple, list)) else [result]
+            return x[0] + sum(np.sum(part * np.cumsum(np.ones(np.shape(part)))) for part in parts)
+
+        recorded = vm.recorded(f, runner="numpy")
+        try:
+            found, expected = [recorded(x)[0] for x in points], [f(x) for x in points]
+        except (vm.TapeError, AttributeError, IndexError, TypeError, ValueError):
+            continue
+        close(found, expected, 1e-14)
 
 
 @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])

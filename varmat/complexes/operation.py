@@ -31,6 +31,7 @@ import numpy as np
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX
 from varmat.core.operation import is_differentiable, operation
+from varmat.programs.record.conditions import Condition
 from varmat.typing import Adjoint, Function, Operand, Result, Setting
 
 __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
@@ -95,7 +96,7 @@ class ComplexOperation:
             re, im = parts(x, f"{self.name.removeprefix('complex_')}: operand {i}")
             flat += [re] if im is None else [re, im]
             kinds += "r" if im is None else "c"
-        if not any(map(is_differentiable, flat)):
+        if not any(type(x) is Condition or is_differentiable(x) for x in flat):
             return self.function(*assembled(flat, kinds), **settings)
         return self._whole(self.operation(*flat, kinds=kinds, **settings))
 

@@ -310,13 +310,12 @@ class Operation:
                 domain.check(self.name, title, value)
 
     def general(self, args: Sequence[Operand], settings: Settings) -> Operand:
-        """Call the operation on other kinds of operands: array-likes, matvars, duals, and symbols,
-        whose value is traced.
+        """Call the operation on other kinds of operands: array-likes, matvars, duals, and symbols
+        and conditions of programs, which apply it themselves.
         """
-        has_dual = any(isinstance(x, Dual) for x in args)
-        if not has_dual and any(hasattr(x, "apply_row") for x in args):
-            value = self.function(*args, **settings)
-            return value.value if type(value) is Saved else value
+        traced = next((x for x in args if hasattr(x, "apply_operation")), None)
+        if traced is not None and not any(isinstance(x, Dual) for x in args):
+            return traced.apply_operation(self, args, settings)
         titles = (
             map("operand {}".format, range(1, 1 + len(args))) if self.variadic else self.operands
         )

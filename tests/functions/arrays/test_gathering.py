@@ -246,6 +246,7 @@ REFUSALS = [
     (lambda x: np.meshgrid(x, indexing="xx"), DOMAIN, "indexing is 'xx', but must be 'xy' or"),
     (lambda x: np.take(x, 4), IndexError, "index 4 is out of bounds"),
     (lambda x: np.delete(x, 4), IndexError, "index 4 is out of bounds"),
+    (lambda x: np.take_along_axis(x, x, 0), IndexError, "`indices` must be an integer array"),
     (lambda x: np.broadcast_to(x, (3,)), ValueError, "operands could not be broadcast"),
     (lambda x: np.compress([[True]], x), ValueError, "condition must be a 1-d"),
     (vm.symmetrize_from_lower_tri, SHAPE, "a has shape (4,), but must be a square"),

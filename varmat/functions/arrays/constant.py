@@ -15,6 +15,7 @@ from varmat.core.dispatch import CONSTANT, implements, plain
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.functions.checks import by_position
+from varmat.programs.record.conditions import Condition
 from varmat.typing import Axis, Function, Operand, Result, Setting
 
 SHAPES = """
@@ -85,7 +86,10 @@ def _of_types(function: Function) -> Function:
     """Make a handler for a function of types only, which a recording may contain too."""
 
     def answer(*arrays: Operand) -> Setting:
-        return function(*(np.empty(0, x.dtype) if is_differentiable(x) else x for x in arrays))
+        def like(x: Operand) -> Operand:
+            return np.empty(0, x.dtype) if type(x) is Condition or is_differentiable(x) else x
+
+        return function(*map(like, arrays))
 
     return answer
 

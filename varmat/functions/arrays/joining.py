@@ -494,7 +494,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
             if type(condlist[i]) is Condition
             else np.asarray(dispatch.plain(condlist[i]))
         )
-        if type(condition) is not Condition and condition.dtype != bool:
+        if condition.dtype != bool:
             raise TypeError(
                 f"select: condlist[{i}] has dtype {condition.dtype}, but must be boolean!"
             )

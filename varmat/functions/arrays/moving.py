@@ -102,6 +102,7 @@ def roll(a: Operand, shift: Setting, axis: Axis = None) -> Result:
 
 def _mover(function: Function) -> Function:
     def answer(a: Operand, *args: Setting, **settings: Setting) -> Result:
+        args, settings = dispatch.plain(args), dispatch.plain(settings)
         return moved(a, move=lambda x: function(x, *args, **settings))
 
     return by_position(function, answer)

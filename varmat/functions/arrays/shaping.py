@@ -21,6 +21,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 from varmat.functions.checks import by_position, check_array, integer, kept, misfit
+from varmat.programs.record.conditions import Condition
 from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Plain, Result, Setting, Shape
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
@@ -83,6 +84,8 @@ def view(x: Operand, how: Function) -> Result:
             view(x.tan, how if x.directions is None else _each_direction(how)),
             x.level,
         )
+    if kind is Condition:
+        return Condition(view(x.variable, how))
     if isinstance(x, MatVar):
         result = how(x.view(np.ndarray))
         return result.view(MatVar) if result.ndim else result.item()

@@ -21,6 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import COMPARISONS
+from varmat.core.operation import Operation, Saved
 from varmat.plain_arrays import is_basic
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.contractions import contracted
@@ -156,6 +157,13 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __iter__(self) -> Iterator[Symbol]:
         return (self[i] for i in range(len(self)))
+
+    def apply_operation(
+        self, operation: Operation, operands: Sequence[Operand], settings: Settings
+    ) -> Operand:
+        """Trace the value of an operation."""
+        value = operation.function(*operands, **settings)
+        return value.value if type(value) is Saved else value
 
     # --- parts ---
 

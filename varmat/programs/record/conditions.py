@@ -19,13 +19,14 @@ from varmat.core.dual import value_now
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import ZERO
 from varmat.core.variables import own_tape
-from varmat.programs.ir.program import RecordingError
+from varmat.programs.ir.program import BOOL, RecordingError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from varmat.core.operation import Operation
     from varmat.core.tape import Tape
-    from varmat.typing import Entry, Function, Index, Operand, Setting, Shape
+    from varmat.typing import Entry, Function, Index, Operand, Setting, Settings
 
 
 def refuse_look(*_: object, **__: object) -> NoReturn:
@@ -157,17 +158,16 @@ def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
         _FOLLOWED.branches = before
 
 
-# Functions of an array that only select or move its elements.
-_REARRANGE = {
-    np.broadcast_to, np.copy, np.expand_dims, np.flip, np.moveaxis, np.ravel, np.repeat, np.reshape,
-    np.roll, np.squeeze, np.swapaxes, np.tile, np.transpose,
-}  # fmt: skip
+# Functions of an array that only copy or move its elements; others make views.
+_REARRANGE = {np.broadcast_to, np.copy, np.repeat, np.roll, np.tile}
 
 
 # Functions that join arrays.
 _JOIN = {np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack}
-# Functions of truth values whose result is a number, each with its form for zeros and ones.
-_COUNT: dict[Function, Function] = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
+# Functions that reduce a condition, and its methods for them.
+_REDUCE: dict[Function, str] = {
+    np.sum: "sum", np.count_nonzero: "sum", np.mean: "mean", np.any: "any", np.all: "all"
+}  # fmt: skip
 
 
 class Condition:
@@ -178,6 +178,7 @@ class Condition:
     counts as 0 or 1. It can be counted, and reduced by `any` and `all`."""
 
     __slots__ = ("variable",)
+    dtype = BOOL
 
     def __init__(self, variable: Operand) -> None:
         self.variable = variable
@@ -186,17 +187,9 @@ class Condition:
     def _tape(self) -> Operand:
         return own_tape(self.variable)
 
-    @property
-    def shape(self) -> Shape:
-        return self.variable.shape  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return int(self.variable.size)
+    shape = property(lambda self: self.variable.shape)
+    ndim = property(lambda self: self.variable.ndim)
+    size = property(lambda self: self.variable.size)
 
     def select(self, *choices: Operand) -> Operand:
         """Implement ``np.where`` for this condition."""
@@ -214,6 +207,14 @@ class Condition:
         """Apply a row to operands that include this condition."""
         return row(*_as_numbers(operands))
 
+    def apply_operation(
+        self, operation: Operation, operands: Sequence[Operand], settings: Settings
+    ) -> Operand:
+        """Apply an operation. Of truth values only, NumPy's functions may make truth values."""
+        if _are_truths(operands):
+            refuse_look()
+        return operation(*_as_numbers(operands), **settings)
+
     def __getitem__(self, index: Index) -> Operand:
         return Condition(self.variable[index])
 
@@ -223,20 +224,12 @@ class Condition:
         if args and args[0] is self:
             if function in _REARRANGE:
                 return Condition(function(self.variable, *args[1:], **kwargs))
-            if function in _COUNT:
-                return _COUNT[function](self.variable, *args[1:], **kwargs)
-            if function is np.any or function is np.all:
-                return getattr(self, function.__name__)(*args[1:], **kwargs)
+            if function in _REDUCE:
+                return getattr(self, _REDUCE[function])(*args[1:], **kwargs)
         if function in _JOIN:
             joined = function(_as_numbers(args[0]), *args[1:], **kwargs)
-            truth = all(
-                type(x) is Condition or getattr(x, "dtype", None) == np.bool_ for x in args[0]
-            )
-            return Condition(joined) if truth else joined
-        try:
-            return dispatch.array_function(self, function, types, args, kwargs)
-        except RecursionError:  # an operation that takes numbers alone, and hands on the condition
-            refuse_look()
+            return Condition(joined) if _are_truths(args[0]) else joined
+        return dispatch.array_function(self, function, types, args, kwargs)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
@@ -296,6 +289,10 @@ def _as_numbers(operands: Sequence[Operand]) -> list[Operand]:
     return [x.variable if type(x) is Condition else x for x in operands]
 
 
+def _are_truths(operands: Sequence[Operand]) -> bool:
+    return all(type(x) is bool or getattr(x, "dtype", None) == BOOL for x in operands)
+
+
 def _is_word(x: Operand) -> bool:
     return x is None or isinstance(x, (str, bytes))
 
@@ -333,10 +330,7 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
     """Return the outcome of a ufunc of conditions and others: a condition for truth values only,
     and otherwise numbers.
     """
-    if all(
-        type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)
-        for x in operands
-    ):
+    if _are_truths(operands):
         of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
         truths = [x if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]
         return Condition(of_truths(*_as_numbers(truths)))
