@@ -1,15 +1,17 @@
 """The memory plan: two values share memory only if nothing reads the older one any more."""
 
+import gc
 from itertools import permutations
 
 import numpy as np
 import pytest
+from comparing import equal
 from layouts import with_arguments
 from random_functions import random_function
 
 from varmat.derivatives.recorded_programs import record
 from varmat.programs.build.arithmetic import ADD
-from varmat.programs.ir.memory import LINE, Plan, overwritable
+from varmat.programs.ir.memory import LINE, Plan, array_at, overwritable
 from varmat.programs.ir.program import BOOL, OBJECT, Step, Value
 from varmat.programs.kernels.places import copy_kernel
 from varmat.programs.kernels.reductions import SUM, Reduce
@@ -106,3 +108,19 @@ def test_truth_values_take_a_byte():
     assert condition.dtype == BOOL
     made = builder.where(condition, x, builder.constant(1.0))
     assert Plan(builder.program([builder.sum(made)])).scratch_bytes <= 64 + 512 + 8
+
+
+@pytest.mark.parametrize("x", [
+    np.arange(12.0).reshape(3, 4)[::-1, 1::2], np.array(True), np.arange(5)[::-1], np.zeros((0, 3)),
+])  # fmt: skip
+def test_an_array_at_an_address_is_freed_without_the_collector(x):
+    gc.collect()
+    gc.disable()
+    try:
+        found = array_at(x.__array_interface__["data"][0], x.shape, x.dtype, x.strides)
+        equal(found, x)
+        assert np.may_share_memory(found, x) == (x.size > 0)
+        del found
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -4,7 +4,12 @@ in it.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
+
 from varmat.programs.ir.program import OBJECT, Program, Step, Value
+from varmat.typing import Shape
 
 # Arrays begin at multiples of this many bytes; numbers may lie anywhere.
 LINE = 64
@@ -87,6 +92,13 @@ class Plan:
 
     def _release(self, base: Value) -> None:
         self._free.setdefault(_bytes(base), []).append(self.scratch[id(base)])
+
+
+def array_at(address: int, shape: Shape, dtype: np.dtype, strides: Shape) -> np.ndarray:
+    """Return an array whose first element is at an address; the caller keeps the memory alive."""
+    # Not made with ctypes, where each length is a type, which only the garbage collector frees.
+    layout = {"shape": shape, "typestr": dtype.str, "strides": strides, "data": (address, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=layout | {"version": 3}))
 
 
 def _bytes(value: Value) -> int:

@@ -8,7 +8,6 @@ literals in it, as the numbers of formulas are.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from bisect import bisect, insort
 from collections.abc import Hashable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.programs.ir.memory import array_at
 from varmat.programs.ir.program import OBJECT, Program, Step, Value
 from varmat.programs.run.nodes import Memory
 from varmat.typing import Function
@@ -47,8 +47,7 @@ class Block:
         self.low, self.high = low, high
 
     def array(self, part: Part) -> np.ndarray:
-        memory: Any = (ctypes.c_char * (self.high - self.low)).from_address(self.low)
-        return np.ndarray(part.shape, part.dtype, memory, part.offset, part.strides)
+        return array_at(self.low + part.offset, part.shape, part.dtype, part.strides)
 
 
 def bounds(x: np.ndarray) -> tuple[int, int]:

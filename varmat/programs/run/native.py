@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.locks import held
+from varmat.programs.ir.memory import array_at
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import (
@@ -407,13 +408,7 @@ def _addresses(arrays: Iterable[Array], more: Sequence[int]) -> np.ndarray:
 
 def _array(v: Value, address: int) -> np.ndarray:
     """Return the array of a value at an address."""
-    if not v.size:
-        return np.empty(v.shape, v.dtype)
-    reach = [(n - 1) * stride for n, stride in zip(v.shape, v.strides, strict=True)]
-    low = sum(min(r, 0) for r in reach)
-    size = sum(max(r, 0) for r in reach) - low + v.dtype.itemsize
-    memory: Array = (ctypes.c_char * size).from_address(address + low)
-    return np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
+    return array_at(address, v.shape, v.dtype, v.strides)
 
 
 # --- the functions around the program's function ---

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from llvmlite import ir
 
+from varmat.programs.ir.memory import array_at
+from varmat.programs.ir.program import FLOAT
 from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled, Module, counted
 
 if TYPE_CHECKING:
-    from varmat.programs.ir.program import Array
     from varmat.programs.run.native import NativeRunner
 
 # Passed to a sampler instead of a derivative of zero.
@@ -24,8 +25,7 @@ _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, cty
 
 def doubles(address: int, size: int) -> np.ndarray:
     """Return the numbers at an address."""
-    memory: Array = (ctypes.c_double * size).from_address(address)
-    return np.frombuffer(memory, np.float64)
+    return array_at(address, (size,), FLOAT, (FLOAT.itemsize,))
 
 
 class SamplerFunctions:
