@@ -14,6 +14,7 @@ import pytest
 from comparing import close, equal, refuses
 
 import varmat as vm
+from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS, USERS, _check_expressions
 from varmat.testing import expect_ad, expect_value
@@ -57,6 +58,14 @@ def test_a_row_keeps_the_rows_that_had_the_names():
     # A name means the row itself in its own expression.
     twice = [own("my_power", k, f"{k} * g + 0.0 * my_power(x)") for k in (2.0, 3.0)]
     assert [vm.gradient(f, 1.0) for f in twice] == [2.0, 3.0]
+
+
+def test_expressions_keep_to_the_rows_of_the_library_where_a_users_row_answers(monkeypatch):
+    exact = vm.hessian(np.sin, 0.3)
+    monkeypatch.setitem(dispatch.SUPPORTED, np.cos, None)
+    vm.elementwise("my_cosine", np.cos, "1000.0 * g")
+    assert vm.gradient(np.cos, 0.3) == 1000.0
+    assert vm.hessian(np.sin, 0.3) == exact
 
 
 def own(name, factor, partial):

@@ -337,6 +337,20 @@ def test_the_result_of_an_operation_on_duals_is_its_own(f, k):
             equal(vm.value(x.tan), tangents)
 
 
+def test_views_follow_a_large_argument_that_is_assigned_into():
+    """Until then the argument is the caller's own array."""
+    x = np.arange(40_000.0)
+
+    def f(x):
+        part = x[:3]
+        x[0] = 5.0
+        return np.sum(part**2)
+
+    value, gradient = vm.value_and_grad(f)(x)
+    assert (value, x[0]) == (30.0, 0.0)
+    equal(gradient[:4], [0.0, 2.0, 4.0, 0.0])
+
+
 def test_adjoints_that_lie_in_another_order_meet_reshapes():
     rng = np.random.default_rng(2)
     # The adjoint of a summed array is one number for all elements. What is computed from it takes

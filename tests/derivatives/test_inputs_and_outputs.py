@@ -3,6 +3,7 @@ and variables from outside.
 """
 
 import gc
+import operator
 import threading
 import weakref
 
@@ -208,6 +209,25 @@ def test_a_functional_that_depends_on_outer_variables(functional):
         else:
             expected = 2.0 * factor * 1.5 if outer in second else factor * 1.5**2
             assert outer(f, 1.5) == pytest.approx(expected, rel=1e-14), name
+
+
+@pytest.mark.parametrize(("convert", "x", "is_lost"), [
+    (np.asarray, np.ones(3), True), (float, 2.0, True), (float, np.ones(1), True),
+    (float, np.ones(3), False), (operator.index, 2.0, False),
+])  # fmt: skip
+def test_a_conversion_to_plain_numbers_that_the_function_catches(convert, x, is_lost):
+    """It is an error, unless plain numbers would not be converted either."""
+
+    def f(x):
+        try:
+            return np.sum(convert(x))
+        except TypeError:
+            return np.sum(x)
+
+    if is_lost:
+        refuses(TypeError, "^gradient: the function caught this error", vm.gradient, f, x)
+    else:
+        equal(vm.gradient(f, x), ones(x))
 
 
 def test_a_stale_variable_as_the_result():
