@@ -236,8 +236,6 @@ def test_models_are_refused(make, error, message):
      r"the result has shape \(3,\), but must be a scalar"),
     (lambda mu: vm.normal_lpdf(0.0, mu, -1.0), vm.DomainError,
      r"normal_lpdf: Scale parameter is -1.0"),
-    (lambda mu: {"a": mu}, TypeError,
-     r"the log density returned a dict, but must return a scalar!"),
 ])  # fmt: skip
 @pytest.mark.parametrize("method", ["log_density", "log_density_gradient", "log_density_hessian"])
 def test_results_are_refused(f, error, message, method):

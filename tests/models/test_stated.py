@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.stats
 from comparing import close, close_slopes, equal, refuses
 from models.schools import SIGMA, Y
 
@@ -251,7 +252,102 @@ def test_missing_observations_become_parameters():
     assert model.sample_prior_predictive(seed=1, draws=4)["prior"]["y_missing"].shape == (1, 4, 2)
 
 
+def named_terms(mu, y):
+    return {"prior": vm.normal_lpdf(mu, 0, 5), "y": vm.normal_lpdf.pointwise(y, mu, SIGMA)}
+
+
+def of_terms(y, **more):
+    return vm.Model(
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        y=vm.observed(y, lambda y, mu: vm.normal_lpdf.pointwise(y, mu, SIGMA), **more),
+    )
+
+
+@pytest.mark.parametrize("draws", [3, 1000])
+@pytest.mark.parametrize("make", [
+    lambda: vm.Model(named_terms, mu=vm.real(), data={"y": Y}), lambda: of_terms(Y),
+])  # fmt: skip
+def test_terms_of_functions_have_names(make, draws):
+    model = make()
+    expected = vm.normal_lpdf(0.3, 0, 5) + vm.normal_lpdf(Y, 0.3, SIGMA)
+    close(model.log_density([0.3], propto=False), expected, 1e-14)
+    groups = model.laplace(seed=1, draws=draws).groups()
+    mu = groups["posterior"]["mu"][..., np.newaxis]
+    close(groups["log_likelihood"]["y"], scipy.stats.norm.logpdf(Y, mu, SIGMA), 1e-13)
+    equal(groups["observed_data"]["y"], Y)
+    by_school = vm.Model(named_terms, mu=vm.real(), data={"y": Y}, dims={"y": ["school"]},
+                         log_likelihood="school")  # fmt: skip
+    close(by_school.likelihood.at({"mu": 0.3, "y": Y})["log_likelihood"],
+          scipy.stats.norm.logpdf(Y, 0.3, SIGMA), 1e-13)  # fmt: skip
+
+
+def test_terms_of_functions_are_not_drawn():
+    model = of_terms(np.append(Y[:-1], np.nan), missing=vm.real)
+    expected = vm.normal_lpdf(0.3, 0, 5) + vm.normal_lpdf(np.append(Y[:-1], 2.0), 0.3, SIGMA)
+    close(model.log_density([0.3, 2.0], propto=False), expected, 1e-14)
+    result = model.laplace(seed=1, draws=3)
+    assert result.groups()["log_likelihood"]["y_observed"].shape == (1, 3, 7)
+    assert [*of_terms(Y).sample_prior_predictive(draws=2, seed=1).groups] == ["prior"]
+    mixed = vm.Model(lambda mu, y: {"x": vm.normal_lpdf.pointwise(y, mu, 1.0)}, mu=vm.real(),
+                     z=vm.observed([1.0], lambda mu: dist.Normal(mu, 1)),
+                     data={"x": Y, "y": Y})  # fmt: skip
+    groups = mixed.laplace(seed=1, draws=3)
+    assert groups.groups()["log_likelihood"].keys() == {"x", "z"}
+    assert mixed.sample_posterior_predictive(groups)["posterior_predictive"].keys() == {"z"}
+    message = "^sample_posterior_predictive: y cannot be drawn, because the model has only a"
+    refuses(TypeError, message, model.sample_posterior_predictive, result)
+    message = "^calibration: y cannot be drawn, because"
+    refuses(TypeError, message, vm.testing.calibration, of_terms(Y), simulations=2)
+
+
+K = np.array([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 1.5]])
+M = np.array([0.2, -0.1, 0.4])
+KINDS = {
+    "Sigma": (lambda a: dist.MultiNormal(a * M, K), lambda y, m, k: (y, m, k)),
+    "rows": (lambda a: dist.MultiNormal(a * np.tile(M, (5, 1)), K), lambda y, m, k: (y, m, k)),
+    "Omega": (lambda a: dist.MultiNormalPrec(a * M, np.linalg.inv(K)), lambda y, m, k: (y, m, k)),
+    "L": (lambda a: dist.MultiNormalCholesky(a * M, np.linalg.cholesky(K)),
+          lambda y, m, k: (y, m, k)),
+    "t": (lambda a: dist.MultiStudentT(4.0, a * M, K), lambda y, m, k: (y, m, k, 4.0)),
+    "t, L": (lambda a: dist.MultiStudentTCholesky(4.0, a * M, np.linalg.cholesky(K)),
+             lambda y, m, k: (y, m, k, 4.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("draws", [2, 1000])
+def test_vectors_with_missing_elements_have_the_log_density_of_the_others(kind, draws):
+    make, arguments = KINDS[kind]
+    y = np.arange(15.0).reshape(5, 3) / 10.0
+    y[[0, 2, 2, 2, 3, 4], [1, 0, 1, 2, 2, 1]] = np.nan
+    model = vm.Model(a=vm.real(prior=dist.Normal(0, 1)), y=vm.observed(y, make, missing=vm.real))
+    groups = model.laplace(seed=1, draws=draws).groups()
+    of = scipy.stats.multivariate_t if "t" in kind else scipy.stats.multivariate_normal
+    for i in range(2):
+        rows = [(row[s], groups["posterior"]["a"][0, i] * M[s], K[np.ix_(s, s)])
+                for row in y if (s := ~np.isnan(row)).any()]  # fmt: skip
+        expected = [of.logpdf(*arguments(*row)) for row in rows]
+        close(groups["log_likelihood"]["y_observed"][0, i], expected, 1e-12)
+
+
+def test_other_vectors_with_missing_elements_are_left_out():
+    y = np.array([[0.2, 0.8], [0.5, np.nan], [0.4, 0.6]])
+    model = vm.Model(a=vm.positive(prior=dist.Exponential(1)), y=vm.observed(
+        y, lambda a: dist.Dirichlet([a, 2.0]), missing=vm.positive))  # fmt: skip
+    terms = model.likelihood.at({"a": 1.5, "y": np.array([[0.2, 0.8], [0.5, 0.5], [0.4, 0.6]])})
+    close(terms["y_observed"], scipy.stats.dirichlet.logpdf(y[[0, 2]].T, [1.5, 2.0]), 1e-12)
+
+
 @pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: vm.Model(mu=vm.real(), y=vm.observed(Y, lambda y, mu: vm.normal_lpdf(y, mu, 1)))
+     .log_density([0.0]), vm.ShapeError,
+     r"^Model: the distribution of y is a function that returns log densities of shape \(\), but"),
+    (lambda: vm.Model(lambda mu, y: {"y": vm.normal_lpdf(y, mu, 1)}, mu=vm.real(), data={"y": Y})
+     .laplace(seed=1, draws=1).groups(), vm.ShapeError,
+     r"^Model: the log density returned a number as its term y, but must return the log density"),
+    (lambda: vm.Model(lambda mu: {"y": -mu**2}, mu=vm.real(), y=vm.observed(
+        Y, lambda mu: dist.Normal(mu, 1))).log_density([0.0]), TypeError,
+     "^Model: the log density returned a term y, but must return terms of other names"),
     (lambda: vm.Model(y=vm.observed([[1.0, np.nan]], dist.Normal(0, 1))), vm.DataError,
      r"^Model: y\[0, 1\] is nan, but must be a number: missing=varmat.real makes"),
     (lambda: vm.Model(mu=vm.real(), tau=vm.real(prior=lambda nu: dist.Normal(nu, 1))), TypeError,

@@ -167,6 +167,54 @@ class Custom(Distribution):
         return f"Custom({', '.join([self.row.name, *shown])})"
 
 
+class FromTerms(Distribution):
+    """Observations whose log densities are known, but not their distribution.
+
+    Parameters
+    ----------
+    title : str
+        What they are, for messages.
+    terms : array_like
+        The log density of each observation.
+    shape : tuple of int
+        The shape of the observations. The terms have its first axes, the others are those of one
+        observation.
+    """
+
+    def __init__(self, title: str, terms: Operand, shape: Shape) -> None:
+        axes = np.ndim(terms)
+        if np.shape(terms) != shape[:axes] or (shape and not axes):
+            raise ShapeError(
+                f"Model: {title} is a function that returns log densities of shape "
+                f"{np.shape(terms)}, but must return one for each observation, so shape {shape}: "
+                "a density such as varmat.normal_lpdf returns them by its attribute pointwise!"
+            )
+        self._title, self._terms, self._event = title, terms, len(shape) - axes
+
+    @property
+    def event(self) -> int:
+        return self._event
+
+    @property
+    def is_discrete(self) -> bool:
+        return False
+
+    def _each(self, y: Operand) -> Result:
+        return self._terms
+
+    def cumulative(self, name: str) -> DensityTerms:
+        raise TypeError(f"Model: {self._title} is a function of log densities, without a {name}!")
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        raise TypeError(
+            f"Model: {self._title} is a function that returns log densities, but must return a "
+            "distribution for draws, such as varmat.distributions.Custom with rng!"
+        )
+
+    def parts(self) -> dict[str, Operand]:
+        return {"terms": self._terms}
+
+
 class _Row:
     """Functions under the names that rows of the table of densities have, for truncation."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress, islice
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ from varmat.models.functions import Named, of_values
 from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.indices import below_zero, check_indices
 from varmat.models.layout import Layout, indexed
-from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, by_dimension
+from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, by_dimension, chosen_terms
 from varmat.models.observations import Labelled, Observed
 from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
@@ -104,13 +104,13 @@ class NamedDensity:
         if generated_quantities or self.stated.discrete:
             self.generated = Generated(self.stated, generated_quantities, arguments)
         self.observed = [*observations, *observed_names(observed, arguments)]
-        self.likelihood: LogLikelihood | None = None
+        self._stated_likelihood: LogLikelihood | None = None
         if log_likelihood or (log_likelihood is None and self.stated.parts):
-            function: Any = log_likelihood or self.stated.pointwise
+            function: Any = log_likelihood or self._pointwise
             if isinstance(function, str):
                 self.dims[LOG_LIKELIHOOD] = [function]
-                function = partial(by_dimension, self.stated.pointwise, self.dims, function)
-            self.likelihood = LogLikelihood(function, self.observed, declaration, arguments)
+                function = partial(by_dimension, self._pointwise, self.dims, function)
+            self._stated_likelihood = LogLikelihood(function, self.observed, declaration, arguments)
         self._check(declaration, is_open=transformed_parameters is not None)
         self._check_labels()
         self.recorded = recorded
@@ -197,7 +197,7 @@ class NamedDensity:
         self.stated.check_order({**derived, **varying})
         if is_open:
             return
-        names, more = [*parameters, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
+        names, more = [*parameters, *derived], [LOG_LIKELIHOOD] if self._stated_likelihood else []
         for function in self.functions():
             if function is self.transformed:
                 continue
@@ -221,7 +221,8 @@ class NamedDensity:
     def functions(self) -> list[Named]:
         """Return the functions of the user."""
         result = (self._density, self.transformed, self.generated)
-        return [*filter(None, result), *([self.likelihood.function] if self.likelihood else [])]
+        likelihood = self._stated_likelihood
+        return [*filter(None, result), *([likelihood.function] if likelihood else [])]
 
     def __repr__(self) -> str:
         declaration = {**self.layout.parameters, **self.stated.discrete}
@@ -268,7 +269,7 @@ class NamedDensity:
         spec = self.stated
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            return spec.replicate(rng, **self.with_discrete(self.completed(values), rng))
+            return spec.simulate(function, rng, self.with_discrete(self.completed(values), rng))
 
         draw = spec.drawer(function, self.transformed)
         return draw, simulate, lambda observed: self.with_data(**observed)
@@ -355,8 +356,8 @@ class NamedDensity:
         values, log_jacobians = self.layout.unpack(q, jacobian)
         if self.transformed is not None:
             values.update(self.transformed.named_values(values))
-        if self.likelihood is not None and LOG_LIKELIHOOD in self._density.names:
-            values[LOG_LIKELIHOOD] = self.likelihood.function(values)
+        if self._stated_likelihood is not None and LOG_LIKELIHOOD in self._density.names:
+            values[LOG_LIKELIHOOD] = self._stated_likelihood.function(values)
         log_jacobians = [*self.stated.terms(values, propto, jacobian), *log_jacobians]
         result = () if self._is_summed else self._own_terms(values, propto)
         if isinstance(result, (tuple, list)):
@@ -367,12 +368,53 @@ class NamedDensity:
     def _own_terms(self, values: dict[str, Operand], propto: bool) -> Result:
         """Return the result of the user's log density: a term, or several."""
         result = self._density(values, propto=propto)
-        if result is None or type(result) is dict:
-            missing = "None (is a return statement missing?)" if result is None else "a dict"
+        is_dict = isinstance(result, Mapping)
+        if result is None or (is_dict and result.keys() >= values.keys()):
+            missing = "None (is a return statement missing?)" if result is None else "its dict"
             error = TypeError(
                 f"Model: the log density returned {missing}, but must return a scalar!"
             )
             raise self._density.explained(error, values)
+        if is_dict:
+            for name in result.keys() & self.stated.parts.keys():
+                raise TypeError(
+                    f"Model: the log density returned a term {name}, but must return terms of "
+                    "other names: varmat.observed states that one already!"
+                )
+            return [*result.values()]
+        return result
+
+    # --- the log-likelihood ---
+
+    @cached_property
+    def likelihood(self) -> LogLikelihood | None:
+        """The pointwise log-likelihood, stated or of named terms of the log density, if any."""
+        if self._stated_likelihood is None and self._named_terms:
+            arguments = self.observed, self.layout.parameters, self.layout.given
+            return LogLikelihood(self._pointwise, *arguments)
+        return self._stated_likelihood
+
+    @cached_property
+    def _named_terms(self) -> tuple[str, ...]:
+        """The observations whose terms the user's log density returns by name. An evaluation
+        tells.
+        """
+        names = self.observed if self.observed and not self.stated.parts else self.layout.given
+        given = self._arguments["log_likelihood"]
+        is_without = self._density.function is _no_terms or LOG_LIKELIHOOD in self._density.names
+        results: list[Result] = []
+        if names and (given is None or isinstance(given, str)) and not is_without | self._is_summed:
+            with Attempt(), np.errstate(all="ignore"):
+                results = self._at_points(lambda x: self._density(x, propto=False))[1]
+        found = results[-1] if results else None
+        return tuple(x for x in found if x in names) if isinstance(found, Mapping) else ()
+
+    def _pointwise(self, **values: Operand) -> dict[str, Operand]:
+        """Return the log-likelihood of each observation, of stated ones and of named terms."""
+        result = self.stated.pointwise(**values)
+        if self._named_terms:
+            terms = self._density(values, propto=False)
+            result |= chosen_terms(terms, self._named_terms, self.layout.given)
         return result
 
     def _target(self, q: Operand, propto: bool, jacobian: bool) -> Result:

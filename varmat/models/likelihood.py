@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
@@ -42,6 +43,23 @@ def by_dimension(
         others = tuple(i for i, x in enumerate(names) if x != dim)
         total = total + (np.sum(terms, axis=others) if others else terms)
     return {LOG_LIKELIHOOD: total}
+
+
+def chosen_terms(
+    terms: Mapping[str, Operand], names: Sequence[str], data: Mapping[str, Operand]
+) -> dict[str, Operand]:
+    """Return the terms of a log density that are called after observations, which must not be
+    sums.
+    """
+    for name in names:
+        shape = np.shape(data[name])
+        if shape and not np.shape(terms[name]):
+            raise ShapeError(
+                f"Model: the log density returned a number as its term {name}, but must return "
+                f"the log density of each observation, so shape {shape}: a density such as "
+                "varmat.normal_lpdf returns them by its attribute pointwise!"
+            )
+    return {name: terms[name] for name in names}
 
 
 class LogLikelihood:

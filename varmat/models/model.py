@@ -68,10 +68,12 @@ class Model(DensityModel):
     ----------
     log_density : callable, optional
         Terms to be added to the distributions that parameters and observations state: a function
-        in NumPy that returns a scalar, up to a constant, or a tuple or list of terms. It is called
-        with keyword arguments: the parameters, named values and data that its own parameters name.
-        If it takes one positional parameter of another name, it is called with a dict of all of
-        them. If it takes a keyword ``propto``, that is passed on too.
+        in NumPy that returns a scalar, up to a constant, or a tuple, list or dict of terms. Terms
+        of a dict that have names of data are the log-likelihood of these observations, if they have
+        an element for each. It is called with keyword arguments: the parameters, named values and
+        data that its own parameters name. If it takes one positional parameter of another name, it
+        is called with a dict of all of them. If it takes a keyword ``propto``, that is passed on
+        too.
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional

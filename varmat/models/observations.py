@@ -174,14 +174,19 @@ def observed(
     distribution : varmat.distributions.Distribution or callable
         The distribution, or a function that returns it and is called with the parameters, named
         values and data that its own parameters name. A density of your own is a distribution by
-        `varmat.distributions.Custom`, or as the method `lpdf` of an object.
+        `varmat.distributions.Custom`, or as the method `lpdf` of an object. A function may also
+        return an array with the log density of each observation, which it gets under its name; such
+        observations have a log-likelihood, but cannot be drawn.
     dims : str or sequence of str
         The names of the dimensions.
     missing : callable or str, optional
         Makes a parameter of the observations that are nan, masked, None or `NA`, from their number:
-        `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``. Or
-        ``"integrated"``: the distribution integrates them out, as `LinearStateSpace` and
-        `HiddenMarkov` do. By default they are refused.
+        `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``, and the results
+        have ``y`` with the gaps filled, and the log-likelihood ``y_observed`` of each value that is
+        there. Of vectors it is that of their observed part, for normal and Student t distributions;
+        of other distributions that of vectors without gaps. Or ``"integrated"``: the distribution
+        integrates them out, as `LinearStateSpace` and `HiddenMarkov` do. By default they are
+        refused.
     weights : array_like, optional
         Nonnegative numbers by which the log density of each observation is multiplied, also in the
         log-likelihood of results: how often it was made, or how much it counts. They broadcast with

@@ -311,6 +311,12 @@ def posterior_predictive(
         parameters = {**model.layout.parameters, **model.stated.discrete}
         arrays, _ = draws_of(predictor.function, result, parameters)
     output = predictor.simulated(simulate, arrays, executor)
+    if not output and model.stated.parts:
+        raise TypeError(
+            f"{predictor.function}: {', '.join(model.stated.parts)} cannot be drawn, because the "
+            "model has only a function of its log densities: give sample_posterior_predictive a "
+            "function that simulates!"
+        )
     return predictor.result({"posterior_predictive": output})
 
 
@@ -331,5 +337,6 @@ def prior_predictive(
         names = (*model.layout.parameters, *model.stated.discrete)
         arrays = {name: drawn[name] for name in names} if draws else {}
         result = predictor.simulated(simulate, arrays, executor) if draws else {}
-        groups["prior_predictive"] = result
+        if result or not draws:
+            groups["prior_predictive"] = result
     return predictor.result(groups)

@@ -16,8 +16,9 @@ import numpy as np
 from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
-from varmat.distributions.custom import as_distribution
+from varmat.distributions.custom import FromTerms, as_distribution
 from varmat.distributions.distribution import Distribution
+from varmat.distributions.marginals import observed_terms
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
 from varmat.interrupts import Attempt
 from varmat.models.arguments import taken
@@ -366,6 +367,8 @@ class StatedModel:
                 result[name] = terms
             elif np.shape(terms) == y.shape:
                 result[f"{name}_observed"] = np.reshape(terms, -1)[where]
+            elif np.shape(terms) == y.shape[:-1]:
+                result[f"{name}_observed"] = observed_terms(spec.at(values), terms, y)
         return result
 
     def log_prior(self, **values: Operand) -> dict[str, Operand]:
@@ -383,14 +386,29 @@ class StatedModel:
     # --- simulation ---
 
     def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-        """Draw other observations from their distributions."""
-        return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
+        """Draw other observations from their distributions, where these are known."""
+        stated = ((name, part.y, part.stated.at(values)) for name, part in self.parts.items())
+        return {name: d.like(y, rng) for name, y, d in stated if not isinstance(d, FromTerms)}
+
+    def simulate(
+        self, function: str, rng: np.random.Generator, values: dict[str, Operand]
+    ) -> dict[str, Plain]:
+        """Draw all other observations; raise if the distribution of one is not known."""
+        result = self.replicate(rng, **values)
+        for name in self.parts.keys() - result.keys():
+            raise TypeError(
+                f"{function}: {name} cannot be drawn, because the model has only a function of its "
+                "log densities: give a function that simulates!"
+            )
+        return result
 
     def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
         """Draw observations of as many elements as their distributions have."""
         result = {}
         for name, part in self.parts.items():
             distribution, shape = part.stated.for_prediction(values)
+            if isinstance(distribution, FromTerms):
+                continue
             result[name] = distribution.rng(rng, shape, **distribution.seen(part.y))
         return result
 

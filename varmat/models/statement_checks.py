@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import DataError, ShapeError
-from varmat.distributions.custom import as_distribution
+from varmat.core.operation import is_differentiable
+from varmat.distributions.custom import FromTerms, as_distribution
 from varmat.distributions.distribution import Distribution
 from varmat.distributions.rows import OfRow
 from varmat.functions.checks import misfit
@@ -53,6 +54,11 @@ def check_distribution(title: str, distribution: object) -> None:
         "varmat.distributions.Normal(0, 1), dist.Custom with a density of your own, or a function "
         "that returns one!"
     )
+
+
+def is_numeric(x: object) -> bool:
+    """Return whether an object is a number or an array of numbers, also a variable."""
+    return is_differentiable(x) or isinstance(x, (float, np.floating, np.ndarray))
 
 
 def check_statement(
@@ -168,6 +174,8 @@ class Stated:
         seen = self._seen(result) if isinstance(result, OfRow) else None
         if seen is None or seen not in self._checked:
             result = as_distribution(result)
+            if self._transform is None and is_numeric(result):
+                return FromTerms(self.title, result, self._shape)
             self._check(result)
             self._checked.add(seen)
         return result
@@ -175,6 +183,8 @@ class Stated:
     def for_prediction(self, values: dict[str, Operand]) -> tuple[Distribution, Shape]:
         """Return the distribution for other data, and the shape of the observations that it has."""
         result = self.fixed if self.function is None else as_distribution(self.function(values))
+        if is_numeric(result):
+            result = FromTerms(self.title, result, np.shape(result))
         check_distribution(self.title, result)
         outer = result.extent()[0]
         return result, outer or self._shape[: len(self._shape) - result.event]
