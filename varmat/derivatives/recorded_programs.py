@@ -85,9 +85,11 @@ def record(
     kwargs: Settings,
     *,
     follows: Branches | None = None,
+    is_optimised: bool = True,
 ) -> Program:
     """Record the program of the value and the gradients with respect to the arguments at some
-    positions; `follows` is as in `record_values`.
+    positions; `follows` is as in `record_values`. Without optimisation its steps are those that the
+    tape needs, whatever the data are.
 
     Raise `ElsewhereError` if the function catches the error of a value that is used as a number: at
     plain values it would take another path."""
@@ -101,7 +103,8 @@ def record(
             y = scalar_result("recorded", function(*inputs, **kwargs), tape)
         decisions = () if follows is None else follows.conditions
         leaves = [*variables, *rows]
-        return optimised(program_of(tape, leaves, [y], [y], variables, decisions=decisions))
+        program = program_of(tape, leaves, [y], [y], variables, decisions=decisions)
+        return optimised(program) if is_optimised else without_dead_steps(program)
 
 
 def record_values(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -337,9 +337,12 @@ class StatedModel:
 
     # --- densities ---
 
-    def terms(self, values: dict[str, Operand], propto: bool, jacobian: bool) -> list[Result]:
-        """Return the log densities of parameters and observations. With the log-Jacobian, leave out
-        non-centred parameters, because their log densities are added with it.
+    def terms(
+        self, values: dict[str, Operand], propto: bool, jacobian: bool, without: Container[str] = ()
+    ) -> list[Result]:
+        """Return the log densities of parameters and observations, `without` some of these. With
+        the log-Jacobian, leave out non-centred parameters, because their log densities are added
+        with it.
         """
         result = [
             prior.log_density(values, values[name], propto)
@@ -348,7 +351,7 @@ class StatedModel:
         ]
         result += [x.log_density(values) for x in self.summed]
         for name, part in self.parts.items():
-            if name in self._summed_names:
+            if name in self._summed_names or name in without:
                 continue
             y = part.y if part.where is None else values[name]
             result.append(part.stated.log_density(values, y, propto))

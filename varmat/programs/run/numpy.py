@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.interrupts import from_signal
 from varmat.programs.ir.memory import Plan
-from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Program, Value
+from varmat.programs.ir.program import OBJECT, ElsewhereError, Program, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ class Instance:
         self._start = -(self._scratch.ctypes.data // 8) % 8 * 8
         result = [v for v in program.outputs if id(v) in plan.outputs]
         own = [*program.arguments, *result]
-        self._arrays: dict[int, Array] = {id(v): np.empty(v.shape) for v in own if v.size <= LARGE}
+        self._arrays: Array = {id(v): np.empty(v.shape, v.dtype) for v in own if v.size <= LARGE}
         self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
         # Arrays that every run is given, or makes.
         self._deferred = {id(v) for v in own if v.size > LARGE}
@@ -77,7 +77,7 @@ class Instance:
         program, arrays = self._program, self._arrays
         for place, value, x in zip(self.arguments, program.arguments, arguments, strict=True):
             if place is None:
-                arrays[id(value)] = np.ascontiguousarray(x, FLOAT)
+                arrays[id(value)] = np.ascontiguousarray(x, value.dtype)
             else:
                 place[...] = x
         arrays.update((id(v), np.empty(v.shape)) for v in self._late_outputs)
