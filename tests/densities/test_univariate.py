@@ -5,7 +5,9 @@ terms, refusals, the border.
 import itertools
 import math
 import re
+from functools import partial
 
+import mpmath
 import numpy as np
 import pytest
 import stan
@@ -13,6 +15,7 @@ from comparing import close, equal, refuses, refuses_as
 from densities.references import ROWS, columns, continuous, every, exact, given
 
 import varmat as vm
+import varmat.distributions as dist
 from varmat.densities import univariate
 from varmat.programs.run import emit
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
@@ -427,6 +430,42 @@ def test_second_derivatives_where_the_terms_of_the_first_cancel():
     """With a count of zero and a small mean the log mass is -phi log(1 + mu / phi)."""
     hessian = vm.hessian(lambda mu: vm.neg_binomial_2_lpmf(0, mu, 0.038), 2.4306141564956047e-09)
     close(hessian, 0.038 / (0.038 + 2.4306141564956047e-09) ** 2, 1e-13)
+
+
+@pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
+def test_a_mean_of_zero_is_the_limit(make):
+    """Derivatives of n log(mu / (mu + phi)) - phi log(1 + mu / phi), one-sided at mu = 0."""
+    phi = mpmath.mpf(1.5)
+
+    def log_mass(mu, phi):
+        return -phi * mpmath.log1p(mu / phi)
+
+    def limit(order):
+        return float(mpmath.diff(log_mass, (mpmath.mpf(0), phi), order))
+
+    def f(n, mu, phi):
+        return vm.neg_binomial_2_lpmf(n, mu, phi)
+
+    for of in (vm.value_and_grad, vm.recorded):
+        value, slopes = of(partial(f, 0), (0, 1))(make(0.0), 1.5)
+        close(value, 0.0, 0.0)
+        close(np.hstack(slopes), [limit((1, 0)), limit((0, 1))], 1e-15, 1e-30)
+    second = vm.hessian(lambda x: f(0, x[0], x[1]), np.array([0.0, 1.5]))
+    close(second, [[limit((2, 0)), limit((1, 1))], [limit((1, 1)), limit((0, 2))]], 1e-15, 1e-30)
+    assert f(make(2.0), 0.0, 1.5) == f([0, 1], 0.0, 1.5) == -np.inf
+    mixed = vm.value_and_grad(f, 1)([0, 0, 3], np.append(make(0.0), [1.0, 2.0]), 1.5)
+    others = vm.value_and_grad(f, 1)([0, 3], [1.0, 2.0], 1.5)
+    close(mixed[0], others[0], 1e-15)
+    close(mixed[1], [-1.0, *others[1]], 1e-15)
+    for name in ("cdf", "lcdf"):
+        of = getattr(vm, f"neg_binomial_2_{name}")
+        slopes = vm.value_and_grad(of, (1, 2))(0, make(0.0), 1.5)[1]
+        close(np.hstack(slopes), [-1.0, 0.0], 1e-15)
+    assert vm.neg_binomial_2_lccdf(0, make(0.0), 1.5) == -np.inf
+    assert vm.neg_binomial_2_rng(make(0.0), 1.5, rng=1) == 0
+    thinned = dist.Mixture(0.25, [dist.NegBinomial2(0.0, 2.0), dist.NegBinomial2(3.0, 2.0)])
+    zeros = dist.Mixture(0.25, [dist.DiscreteRange(0, 0), dist.NegBinomial2(3.0, 2.0)])
+    close(thinned.lpdf.pointwise([0, 1, 5]), zeros.lpdf.pointwise([0, 1, 5]), 1e-15)
 
 
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])

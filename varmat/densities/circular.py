@@ -6,19 +6,14 @@ import math
 
 import numpy as np
 
-from varmat.core.domains import Domain, finite
+from varmat.core.domains import finite
+from varmat.densities.density import nonnegative_finite
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.functions.special.bessel_functions import i0e
 from varmat.functions.special.hypergeometric_functions import hyp1f1
 from varmat.typing import Operand
 
 __all__ = ["von_mises_lpdf"]
-
-nonnegative_finite = Domain(
-    "nonnegative finite",
-    lambda x: (x >= 0) & (x < math.inf),
-    lambda x: x.min() >= 0 and x.max() < math.inf,
-)
 
 
 # i0e(kappa) = exp(-kappa) I0(kappa) does not overflow. The derivative in kappa is 1 - I1(kappa) /

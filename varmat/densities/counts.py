@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from varmat.core.domains import Domain, finite, nonnegative, positive_finite
-from varmat.densities.density import LARGEST, is_count, not_nan
+from varmat.densities.density import LARGEST, is_count, nonnegative_finite, not_nan
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import (
     neg_binomial_2_deviance,
@@ -142,7 +142,7 @@ def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
     "negative binomial distribution of mean and precision",
     "n",
     n=("n", not_nan),
-    mu=("Location parameter", positive_finite),
+    mu=("Location parameter", nonnegative_finite),
     phi=("Precision parameter", positive_finite),
     fast=Fast(counts=("n",)),
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
@@ -155,7 +155,8 @@ def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
 def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
     is :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log
-    \\frac{\\phi}{\\mu + \\phi}`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.
+    \\frac{\\phi}{\\mu + \\phi}`, and for :math:`\\mu = 0` its limit: only the count 0 is possible.
+    Stan refuses this mean. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.
 
     >>> import varmat as vm
     >>> vm.gradient(lambda mu: vm.neg_binomial_2_lpmf([1, 3], mu, 2.0), 2.0)
@@ -167,18 +168,24 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> Lo
         chance = n * np.log(mu) - n * np.log(mu + phi) - phi * logarithm
         p = mu / (mu + phi)
         in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
+        excess, log_part = (n - mu) / mu, n * np.log(mu)
     else:
-        chance = -neg_binomial_2_deviance(n, mu, phi)
+        # The count 0 of mean 0 has the limits; the divisor is chosen, as for Poisson counts.
+        usual = (n > 0.0) | (mu > 0.0)
+        mean = np.where(usual, mu, 1.0)
+        chance = np.where(usual, -neg_binomial_2_deviance(n, mean, phi), 0.0)
         in_phi = neg_binomial_2_score(n, mu, phi)
+        excess = np.where(usual, (n - mean) / mean, -1.0)
+        log_part = np.where(n > 0.0, n * np.log(mu), 0.0)
     return LogDensity(
         _log_choices(n, phi, fast),
         chance,
-        mu=(n - mu) / mu / (1.0 + ratio),
+        mu=excess / (1.0 + ratio),
         phi=in_phi,
         support=is_count(n, fast),
         dropping=(
             _log_choices(n, phi, True),
-            n * np.log(mu),
+            log_part,
             -n * np.log(mu + phi),
             -phi * np.log1p(ratio),
         ),

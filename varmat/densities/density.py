@@ -56,6 +56,11 @@ possible = Domain("above -inf", lambda x: x != -math.inf)
 probability = Domain(
     "in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1
 )
+nonnegative_finite = Domain(
+    "nonnegative finite",
+    lambda x: (x >= 0) & (x < math.inf),
+    lambda x: x.min() >= 0 and x.max() < math.inf,
+)
 
 LARGEST = sys.float_info.max
 # exp(LARGEST_EXPONENT) is nearly the largest float.

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from varmat.core.domains import Domain, finite, positive, positive_finite
-from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
+from varmat.core.domains import finite, positive, positive_finite
+from varmat.densities.density import HALF_LOG_TWO_PI, nonnegative_finite, not_nan
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.typing import Operand
 
 __all__ = ["normal_lpdf", "normal_sufficient_lpdf", "std_normal_lpdf"]
-
-nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math.inf))
 
 
 # With sigma = inf the value is -inf, as in Stan.

@@ -230,10 +230,12 @@ def _neg_binomial_2(x: Operand, mu: Operand, phi: Operand) -> Tails:
     """
     m, inv = np.floor(x) + 1.0, 1.0 / (mu + phi)
     p, q = phi * inv, mu * inv
+    positive = np.where(mu > 0.0, mu, 1.0)
 
     def tail(of: Beta, score: Function) -> Tail:
         term, _, in_p = negative(of, phi, m, p, q, phi < mu)
-        return Tail(term, mu=-p * inv * in_p, phi=score(1.0, phi, mu, m))
+        in_phi = np.where(mu > 0.0, score(1.0, phi, positive, m), 0.0)
+        return Tail(term, mu=-p * inv * in_p, phi=in_phi)
 
     return Tails(tail(LOWER, negative_binomial_below), tail(UPPER, negative_binomial_above))
 
