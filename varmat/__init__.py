@@ -271,6 +271,8 @@ if _typing.TYPE_CHECKING:
     from varmat import stan as stan
     from varmat import testing as testing
 
+    __all__: list[str]
+
 
 def _import_later(package: str) -> None:
     """Import the later modules of a package, and take their names."""
@@ -288,7 +290,8 @@ def _moved(name: str, module: str) -> _typing.Any:
     return getattr(_import_module(module), name)
 
 
-def __getattr__(name: str) -> _typing.Any:
+def _attribute(name: str) -> _typing.Any:
+    """Return a name of a later module, a subpackage, or a moved name, with a warning."""
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUBPACKAGES:
@@ -318,6 +321,10 @@ def __getattr__(name: str) -> _typing.Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
+if not _typing.TYPE_CHECKING:  # To a type checker a misspelt name is an error.
+    __getattr__ = _attribute
+
+
 def __dir__() -> list[str]:
     special = [name for name in globals() if name.startswith("__")]
-    return sorted({*__getattr__("__all__"), *_SUBPACKAGES, *special})
+    return sorted({*_attribute("__all__"), *_SUBPACKAGES, *special})
