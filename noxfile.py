@@ -58,6 +58,7 @@ def types(session: nox.Session) -> None:
     """Check the types."""
     session.install("-e", ".[dev]")
     session.run("mypy")
+    session.run("python", "tests/revealed_types.py")
 
 
 @nox.session(default=False)

@@ -39,7 +39,8 @@ HEAVY += ["einops", "matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "p
 HEAVY += ["varmat.numpy"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
 BELOW = {
-    "plain_arrays": set(), "core": {"plain_arrays"}, "typing": {"core"}, "html": set(),
+    "plain_arrays": set(), "core": {"plain_arrays"}, "typing": {"core"},
+    "call_types": {"core", "typing"}, "html": set(),
     "interrupts": set(), "locks": set(), "inspection": {"core"},
     "programs": {"plain_arrays", "core", "html", "interrupts", "locks"},
     "functions": {"plain_arrays", "core", "programs", "interrupts", "locks"},

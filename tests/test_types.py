@@ -10,6 +10,7 @@ from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 import typed_user
 
 import varmat as vm
@@ -17,19 +18,6 @@ import varmat.numpy as vnp
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
 Y = np.ones(3)
-HEAD = '''"""mypy finds that every density of a variable is a variable: see `test_types`."""
-
-from typing import assert_type
-
-import varmat as vm
-
-
-def densities(x: vm.Var) -> list[vm.Var]:
-    known = [
-'''
-TAIL = """    ]  # fmt: skip
-    return assert_type(known, list[vm.Var])
-"""
 START: npt.NDArray[np.float64] = np.array([0.1, 0.2])
 
 
@@ -86,6 +74,9 @@ def test_models() -> None:
 def test_a_file_of_a_user() -> None:
     assert "Any" not in Path(typed_user.__file__).read_text(encoding="utf-8").replace("`Any`", "")
     assert typed_user.plain(1.0, 0.0) == vm.normal_lpdf(1.0, 0.0, 1.0) - 2.0 + np.log(2.0)
+    with pytest.raises(AttributeError, match="Did you mean cholesky_decompose"):
+        typed_user.misspelt(vm.var(START))
+    assert np.isfinite(vm.gradient(typed_user.gaussian_process, START + 1.0)).all()
     moved = typed_user.steps(START)
     assert typed_user.log_density_at(moved) > typed_user.log_density_at(START)
 
@@ -120,24 +111,3 @@ def test_every_public_signature_says_something() -> None:
     signatures = {name: str(inspect.signature(thing)) for name, thing in callables()}
     assert {"normal_lpdf", "Model.sample", "MatVar.sum", "MatVar.val"} <= signatures.keys()
     assert not [name for name, text in signatures.items() if re.search(r"\bAny\b", text)]
-
-
-def is_density(name: str) -> bool:
-    # Laplace approximations take functions, whose types are not known.
-    return not name.startswith("laplace_") and name.endswith(
-        ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_cdf", "_lcdf", "_lccdf")
-    )
-
-
-def test_every_density_has_a_type() -> None:
-    """A file that mypy reads has a call of each density: one `Any` makes a list of `Any`."""
-    names = sorted(name for name in vm.__all__ if is_density(name))
-    assert len(names) > 200
-    lines = [""]
-    for name in names:
-        call = f"vm.{name}(1, x),"
-        if len(lines[-1]) + len(call) > 90:
-            lines.append("")
-        lines[-1] += f" {call}" if lines[-1] else call
-    text = Path(__file__).with_name("typed_densities.py").read_text(encoding="utf-8")
-    assert text == HEAD + "".join(f"        {line}\n" for line in lines) + TAIL

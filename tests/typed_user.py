@@ -55,5 +55,17 @@ def steps(start: Floats) -> Floats:
     )
 
 
+def gaussian_process(theta: vm.VarMat) -> vm.Var:
+    covariance = vm.gp_exp_quad_cov(X[:, 0], theta[0], theta[1])
+    factor = vm.cholesky_decompose(vm.add_diag(covariance, 1e-6))
+    z = vm.mdivide_left_tri_low(factor, Y)
+    values, log_scale = vm.eigenvalues_sym(covariance), vm.lb_constrain(theta[1], 0.0)
+    return -0.5 * (vm.dot_product(z, z) + vm.log_determinant(covariance)) + values[0] * log_scale
+
+
 def wrong(x: vm.Var) -> float:
     return vm.normal_lpdf(x, 0.0, 1.0)  # type: ignore[return-value]  # as mypy notices
+
+
+def misspelt(x: vm.VarMat) -> None:
+    vm.cholesky_decompos(x)  # type: ignore[attr-defined]  # as mypy notices

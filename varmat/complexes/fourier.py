@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from varmat.complexes.operation import ComplexOperation, complex_operation
-from varmat.complexes.variable import parts
+from varmat.complexes.variable import complex_valued, parts
 from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
@@ -184,6 +184,7 @@ def _stan(name: str, x: Operand, axes: int, transform: Operand) -> Result:
     return transform(re if im is None else x)
 
 
+@complex_valued
 def fft(v: Operand) -> Result:
     """Compute the discrete Fourier transform of a vector, without a factor: `numpy.fft.fft`.
 
@@ -218,6 +219,7 @@ def fft(v: Operand) -> Result:
     return _stan("fft", v, 1, _fft)
 
 
+@complex_valued
 def inv_fft(u: Operand) -> Result:
     """Compute the inverse of `fft`: `numpy.fft.ifft`.
 
@@ -251,6 +253,7 @@ def inv_fft(u: Operand) -> Result:
     return _stan("inv_fft", u, 1, _ifft)
 
 
+@complex_valued
 def fft2(m: Operand) -> Result:
     """Compute the two-dimensional discrete Fourier transform of a matrix, without a factor:
     `numpy.fft.fft2`.
@@ -286,6 +289,7 @@ def fft2(m: Operand) -> Result:
     return _stan("fft2", m, 2, COMPLEX["numpy.fft.fft2"])
 
 
+@complex_valued
 def inv_fft2(m: Operand) -> Result:
     """Compute the inverse of `fft2`: `numpy.fft.ifft2`.
 

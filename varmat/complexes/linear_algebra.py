@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.complexes.elementwise import answers_for, reciprocal
 from varmat.complexes.operation import adjoint, complex_operation
-from varmat.complexes.variable import joined, parts
+from varmat.complexes.variable import complex_pair_valued, complex_valued, joined, parts
 from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, plain
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values, misfit
@@ -347,6 +347,7 @@ def square_matrix(function: str, a: Operand) -> Result:
     return a
 
 
+@complex_pair_valued
 def eigendecompose(a: Operand) -> tuple[Result, Result]:
     """Compute eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig`
     has the other one.
@@ -390,6 +391,7 @@ def eigendecompose(a: Operand) -> tuple[Result, Result]:
     return vectors, values
 
 
+@complex_valued
 def eigenvalues(a: Operand) -> Result:
     """Compute the eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
 
@@ -431,6 +433,7 @@ def eigenvalues(a: Operand) -> Result:
     return complex_eig(square_matrix("eigenvalues", a))[0]
 
 
+@complex_valued
 def eigenvectors(a: Operand) -> Result:
     """Compute the eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the
     first of `eigendecompose`.

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
+from varmat.complexes.variable import (
+    ComplexVar,
+    complex_valued,
+    joined,
+    parts,
+    real_valued,
+    to_complex,
+)
 from varmat.core.operation import as_operand
 from varmat.functions.checks import broadcastable, misfit
 from varmat.typing import Operand, Result
@@ -28,6 +35,7 @@ def _parts(name: str, z: Operand) -> tuple[Result, Result]:
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 
 
+@real_valued
 def get_real(z: Operand) -> Result:
     """Return the real part: `numpy.real`.
 
@@ -56,6 +64,7 @@ def get_real(z: Operand) -> Result:
     return _parts("get_real", z)[0]
 
 
+@real_valued
 def get_imag(z: Operand) -> Result:
     """Return the imaginary part: `numpy.imag`.
 
@@ -84,6 +93,7 @@ def get_imag(z: Operand) -> Result:
     return _parts("get_imag", z)[1]
 
 
+@complex_valued
 def conj(z: Operand) -> Result:
     """Return the complex conjugate: `numpy.conj`.
 
@@ -112,6 +122,7 @@ def conj(z: Operand) -> Result:
     return np.conjugate(joined(*_parts("conj", z)))
 
 
+@real_valued
 def arg(z: Operand) -> Result:
     """Compute the phase of a complex number, between -pi and pi: `numpy.angle`.
 
@@ -141,6 +152,7 @@ def arg(z: Operand) -> Result:
     return np.arctan2(im, re)
 
 
+@real_valued
 def norm(z: Operand) -> Result:
     """Compute the squared modulus, in Stan the norm of a complex number, element by element.
 
@@ -170,6 +182,7 @@ def norm(z: Operand) -> Result:
     return np.square(re) + np.square(im)
 
 
+@complex_valued
 def polar(r: Operand, theta: Operand) -> Result:
     """Return the complex number with given modulus and phase.
 
@@ -207,6 +220,7 @@ def polar(r: Operand, theta: Operand) -> Result:
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 
+@complex_valued
 def proj(z: Operand) -> Result:
     """Project onto the Riemann sphere: return `z` itself, and one infinity for all complex numbers
     with an infinite part.

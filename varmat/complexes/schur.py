@@ -6,6 +6,7 @@ import numpy as np
 
 from varmat.complexes.linear_algebra import square_matrix
 from varmat.complexes.operation import adjoint, complex_operation
+from varmat.complexes.variable import complex_pair_valued, complex_valued
 from varmat.functions.checks import misfit
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
@@ -64,6 +65,7 @@ def complex_schur_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     return lambda: u @ gm @ adjoint(u)
 
 
+@complex_pair_valued
 def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
     """Compute the complex Schur form of a square matrix: unitary `u` and upper triangular `t` with
     ``a = u @ t @ u.conj().T``.
@@ -106,6 +108,7 @@ def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
     return complex_schur(_matrix("complex_schur_decompose", a))  # type: ignore[no-any-return]
 
 
+@complex_valued
 def complex_schur_decompose_u(a: Operand) -> Result:
     """Compute the unitary factor of `complex_schur_decompose`.
 
@@ -142,6 +145,7 @@ def complex_schur_decompose_u(a: Operand) -> Result:
     return complex_schur(_matrix("complex_schur_decompose_u", a))[0]
 
 
+@complex_valued
 def complex_schur_decompose_t(a: Operand) -> Result:
     """Compute the triangular factor of `complex_schur_decompose`.
 

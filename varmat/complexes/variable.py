@@ -6,6 +6,9 @@ derivatives and recordings work as for real variables. The adjoint of a complex 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from varmat.core import dispatch
@@ -18,10 +21,44 @@ from varmat.functions.checks import misfit
 from varmat.plain_arrays import scalar_item
 from varmat.typing import DTypeLike, Function, Index, Operand, Result, Setting, Settings
 
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec, TypeAlias
+
+    from varmat.call_types import StructuredCall, VarOrVarMat
+    from varmat.core.variables import Var, VarMat
+
+    P = ParamSpec("P")
+    _Of: TypeAlias = Callable[Concatenate[Any, P], Any]
+    _Complexes: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.complex128]]
+
 __all__ = ["ComplexVar"]
 
 COMPLEX128 = np.dtype(np.complex128)
 _REAL = (ArrayMethods, MatVar)
+
+
+# What type checkers read: see `varmat.typing`.
+
+
+def complex_valued(
+    function: _Of[P],
+) -> StructuredCall[P, Var | VarMat | ComplexVar, ComplexVar, Any]:
+    """Declare that a function of variables, real or complex, is a `ComplexVar`."""
+    return function  # type: ignore[return-value]
+
+
+def complex_pair_valued(
+    function: _Of[P],
+) -> StructuredCall[
+    P, Var | VarMat | ComplexVar, tuple[ComplexVar, ComplexVar], tuple[_Complexes, _Complexes]
+]:
+    """Declare that a function of variables, real or complex, is two `ComplexVar`."""
+    return function  # type: ignore[return-value]
+
+
+def real_valued(function: _Of[P]) -> StructuredCall[P, ComplexVar, VarOrVarMat, Any]:
+    """Declare that a function of a complex variable is real."""
+    return function  # type: ignore[return-value]
 
 
 class ComplexVar(Container, ComplexKind, ArrayMethods):
@@ -309,6 +346,7 @@ def like(variable: Operand, x: Operand) -> Result:
     return np.where(True, x, variable)
 
 
+@complex_valued
 def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     """Return the complex number with given real and imaginary part.
 

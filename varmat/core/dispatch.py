@@ -19,10 +19,13 @@ from varmat.core.tape import current_tape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
+    from typing import TypeVar
 
     from numpy.typing import DTypeLike
 
     from varmat.typing import Index, Operand, Setting, Settings
+
+    F = TypeVar("F", bound="Function")
 
 Function = Callable[..., Any]
 
@@ -87,10 +90,10 @@ class ComplexDataError(TypeError):
 
 def implements(
     *keys: Hashable, tables: Sequence[dict[Hashable, Function]] = (SUPPORTED,)
-) -> Callable[[Function], Function]:
+) -> Callable[[F], F]:
     """Register the decorated function as the handler of keys, as for functions of NumPy."""
 
-    def register(implementation: Function) -> Function:
+    def register(implementation: F) -> F:
         for table in tables:
             table.update(dict.fromkeys(keys, implementation))
         return implementation

@@ -28,7 +28,7 @@ the adjoint to the contributions, in place of the reverse rule.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,17 @@ from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
 if TYPE_CHECKING:
     from varmat.core.domains import Domain
     from varmat.core.elementwise import Elementwise
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Settings
+    from varmat.typing import (
+        Adjoint,
+        Function,
+        Linear,
+        MakingOperation,
+        Operand,
+        Plain,
+        Result,
+        Setting,
+        Settings,
+    )
 
 __all__ = ["Operation", "Saved", "operation"]
 
@@ -411,7 +421,7 @@ def operation(
     stacked: bool = False,
     native: bool = False,
     linear: bool = False,
-) -> Callable[[Function], Operation]:
+) -> MakingOperation:
     """Make a differentiable operation of a function on plain arrays.
 
     Its operands, which may be variables, are the parameters without a default; those with one, or
@@ -463,7 +473,7 @@ def operation(
     array([ 3., 12.])
     """
 
-    def make(function: Function) -> Operation:
+    def make(function: Any) -> Any:
         op = Operation(function, domains, variadic, stacked, native, linear)
         OPERATIONS[op.name] = op
         dispatch.SUPPORTED.update(dict.fromkeys(answers, op))

@@ -15,7 +15,7 @@ Both sum `c` over the axes along which `x` was broadcast. The operators are in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, MappingView, Sequence, Set
+from collections.abc import Iterable, Iterator, MappingView, Sequence, Set
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
@@ -49,7 +49,10 @@ if TYPE_CHECKING:
         Linear,
         Operand,
         Plain,
+        RealArray,
+        VarOrVarMat,
         array_operator,
+        product,
         reduction,
         scalar_operator,
         shaping,
@@ -224,6 +227,7 @@ class VarMat(InPlaceOperators, Container, Variable):
         ) = array_operator
         __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = array_operator
         __getitem__: Indexing
+        __matmul__ = __rmatmul__ = product
         max = mean = min = prod = ptp = std = sum = var = reduction
         clip = copy = cumprod = cumsum = diagonal = flatten = ravel = repeat = reshape = squeeze = (
             swapaxes
@@ -232,6 +236,7 @@ class VarMat(InPlaceOperators, Container, Variable):
         T: VarMat
         mT: VarMat  # noqa: N815 - NumPy's name
 
+        def __iter__(self) -> Iterator[VarOrVarMat]: ...
         def __neg__(self) -> VarMat: ...
         def __pos__(self) -> VarMat: ...
         def __abs__(self) -> VarMat: ...
@@ -508,6 +513,8 @@ if TYPE_CHECKING:
     @overload
     def var(x: float) -> Var: ...
     @overload
+    def var(x: RealArray) -> VarMat: ...
+    @overload
     def var(x: ArrayLike) -> Operand: ...
 
 
@@ -562,6 +569,10 @@ if TYPE_CHECKING:
     def value(x: Var) -> float: ...
     @overload
     def value(x: VarMat) -> np.ndarray: ...
+    @overload
+    def value(x: float) -> float: ...
+    @overload
+    def value(x: np.ndarray) -> np.ndarray: ...
     @overload
     def value(x: object) -> Operand: ...
 

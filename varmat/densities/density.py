@@ -204,7 +204,7 @@ class Density:
             inspect.Parameter(name, kind, default=default) for name, default in settings.items()
         ]
         function.__signature__ = inspect.Signature([*self.parameters, *others])
-        result = operation(domains=domains)(function)
+        result: Operation = operation(domains=domains)(function)
         # Messages show this signature: `keep` does not concern the caller.
         result.__signature__ = inspect.Signature(self.parameters)
         return result

@@ -34,7 +34,7 @@ from varmat.densities.hmm_filter import (
 from varmat.functions.checks import TOLERANCE, is_held, misfit, one
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import is_symbol, refuse, require
-from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Result, array_valued, scalar_valued
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 
@@ -65,6 +65,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
 
 
 @operation()
+@scalar_valued
 def hmm_marginal(
     log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Function = np.empty
 ) -> Result:
@@ -179,6 +180,7 @@ def hmm_marginal_tangent(r: Operand, log_omegas: Operand, gamma: Operand, rho: O
     return tuple((lambda t, part=part: np.sum(part * t)) for part in parts)
 
 
+@array_valued
 def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
     """Compute posterior probabilities of the states of a hidden Markov model at each time, given
     all observations.

@@ -9,11 +9,12 @@ from varmat.core.operation import Saved, operation
 from varmat.densities.density import LARGEST_EXPONENT, not_nan, probability
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.programs.build.symbol import Symbol, holds, number
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, scalar_or_array_valued
 
 __all__ = ["log_mix"]
 
 
+@scalar_or_array_valued
 def log_mix(theta: Operand, *log_densities: Operand) -> Result:
     """Compute the log density of a mixture.
 

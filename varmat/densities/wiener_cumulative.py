@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.densities.density import Density
+from varmat.densities.density import Density, typed
 from varmat.densities.first_passage import log_first_passage
 from varmat.densities.first_passage_time import (
     DROP,
@@ -345,7 +345,8 @@ class WienerCumulative:
     def __repr__(self) -> str:
         return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @typed
+    def __call__(self, *args: Operand, **kwargs: Operand) -> Result:
         values = bound(self.name, self.__signature__, args, kwargs)
         if values[5] is values[6] is values[7] is None:
             return self.row(*values[:5])

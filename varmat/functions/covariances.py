@@ -8,7 +8,6 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,14 @@ from varmat.core.domains import nonnegative, positive_finite
 from varmat.core.operation import as_operand
 from varmat.functions.aliases import alias
 from varmat.functions.checks import check_values, fixed, misfit
-from varmat.functions.docstrings import filled
+from varmat.functions.docstrings import F, filled
 from varmat.functions.stationary_covariances import (
     CovarianceFunction,
     as_rows,
     check_points,
     gp_stationary_cov,
 )
-from varmat.typing import Function, Operand, Result
+from varmat.typing import ArrayFunction, Function, Operand, Result, array_valued
 
 __all__ = [
     "cov_exp_quad",
@@ -66,14 +65,14 @@ def _two_sets(
     )
 
 
-def _shows(*parameters: str) -> Callable[[Result], Result]:
+def _shows(*parameters: str) -> Callable[[F], F]:
     """Decorate a function to show the signature with one set of points, which names all
     parameters.
     """
 
-    def decorate(function: Any) -> Result:
+    def decorate(function: F) -> F:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        function.__signature__ = inspect.Signature(
+        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inspect.Parameter(x, kind) for x in ("x", *parameters)]
         )
         return function
@@ -113,9 +112,12 @@ def _matern(
     return CovarianceFunction(name, nu2, correlation, slope)
 
 
-def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: str = "") -> Result:
+def _make(
+    kernel: CovarianceFunction, title: str, formula: str, off: str, note: str = ""
+) -> ArrayFunction[...]:
     @filled(kernel.name, title=title, formula=formula, note=note, off=off)
     @_shows("sigma", "length_scale")
+    @array_valued
     def covariance(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
         """{title}
 
@@ -206,6 +208,7 @@ _SQUARED_SINES = CovarianceFunction(
 
 
 @_shows("sigma", "length_scale", "period")
+@array_valued
 def gp_periodic_cov(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
     """Compute the periodic covariance function.
 
@@ -264,6 +267,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **kwargs: Operand) -> Resu
 
 
 @_shows("sigma")
+@array_valued
 def gp_dot_prod_cov(x: Operand, *parameters: Operand, **kwargs: Operand) -> Result:
     """Compute the dot product covariance function, used in linear regression.
 

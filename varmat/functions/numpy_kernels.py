@@ -141,7 +141,7 @@ def power_by_products(n: int) -> Function:
 class PowerBelow(Elementwise):
     """``x**(y - 1)``, given ``r = x**y``. It is differentiated as a function of x and y alone."""
 
-    def __call__(self, *args: Operand) -> Operand:
+    def __call__(self, *args: Operand) -> Operand:  # type: ignore[override]
         x, y, r = args
         if not isinstance(y, (float, int)) or not y:
             # Where x and y are zero the exponent is 0 instead of -1, so that the derivative of the

@@ -22,7 +22,18 @@ from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Request, VariablePlace, Work, keep, places_of
 from varmat.programs.build.symbol import refuse
-from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
+from varmat.typing import (
+    Adjoint,
+    Function,
+    Index,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    array_valued,
+    scalar_valued,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -304,6 +315,7 @@ def _item(x: Operand, index: Index) -> Result:
     return VariablePlace(x.leaf, index) if type(x) is VariablePlace else x[index]
 
 
+@array_valued
 def map_rect(
     f: Function,
     shared: Operand,
@@ -392,6 +404,7 @@ def map_rect(
     return called(call, leaves)
 
 
+@scalar_valued
 def reduce_sum(
     f: Function,
     x: Operand,
@@ -402,6 +415,7 @@ def reduce_sum(
     return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
 
 
+@scalar_valued
 def reduce_sum_static(
     f: Function,
     x: Operand,

@@ -9,10 +9,10 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.checks import outside
-from varmat.functions.docstrings import filled
+from varmat.functions.docstrings import F, filled
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner, checked_vector
-from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result, array_valued
 
 __all__ = [
     "algebra_solver",
@@ -144,9 +144,7 @@ def _by_powell(
     return _solution(name, f, y_guess, args, search, **settings)
 
 
-def _solver(
-    words: dict[str, str], settings: str = "", values: str = ""
-) -> Callable[[Function], Function]:
+def _solver(words: dict[str, str], settings: str = "", values: str = "") -> Callable[[F], F]:
     """Solve a system of algebraic equations, f(y, \\*args) = 0, by {method}.
 
     Parameters
@@ -228,11 +226,13 @@ _POWELL_SETTINGS = _SETTINGS(
 
 
 @_solver(_NEWTON)
+@array_valued
 def solve_newton(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_newton("solve_newton", f, y_guess, args, 1e-3, 1e-6, 200)
 
 
 @_solver(_NEWTON, _NEWTON_SETTINGS, "1e-3, 1e-6, 100, ")
+@array_valued
 def solve_newton_tol(
     f: Function, y_guess: Operand, scaling_step: float, f_tol: float, max_steps: int, *args: Operand
 ) -> Result:
@@ -240,17 +240,20 @@ def solve_newton_tol(
 
 
 @_solver(_POWELL)
+@array_valued
 def solve_powell(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_powell("solve_powell", f, y_guess, args, 1e-10, 1e-6, 200)
 
 
 @_solver(_POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
+@array_valued
 def solve_powell_tol(
     f: Function, y_guess: Operand, rel_tol: float, f_tol: float, max_steps: int, *args: Operand
 ) -> Result:
     return _by_powell("solve_powell_tol", f, y_guess, args, rel_tol, f_tol, max_steps)
 
 
+@array_valued
 def algebra_solver(
     f: Function,
     y_guess: Operand,
@@ -303,6 +306,7 @@ def algebra_solver(
     return _by_powell("algebra_solver", f, y_guess, (theta, x_r, x_i), rel_tol, f_tol, max_steps)
 
 
+@array_valued
 def algebra_solver_newton(
     f: Function,
     y_guess: Operand,
@@ -359,6 +363,7 @@ def algebra_solver_newton(
     )
 
 
+@array_valued
 def fixed_point(
     f: Function, y_guess: Operand, *args: Operand, f_tol: float = 1e-10, max_steps: int = 500
 ) -> Result:
@@ -416,6 +421,7 @@ def fixed_point(
     return _fixed_point("fixed_point", f, y_guess, args, f_tol, max_steps)
 
 
+@array_valued
 def algebra_solver_fp(
     f: Function,
     y_guess: Operand,

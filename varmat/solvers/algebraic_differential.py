@@ -19,7 +19,7 @@ from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
 from varmat.solvers.initial_values import Limits, check_limits, checked_start, most_steps, stacked
 from varmat.solvers.inner import Inner, check_finite
 from varmat.solvers.systems import Leaves, System
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["dae", "dae_tol"]
 
@@ -325,6 +325,7 @@ def _solved(
 
 
 @filled("", _solved, settings="", given="", limit=MULTISTEP_LIMIT)
+@array_valued
 def dae(
     residual: Function, yy0: Operand, yp0: Operand, t0: float, ts: Operand, *args: Operand
 ) -> Result:
@@ -332,6 +333,7 @@ def dae(
 
 
 @filled("", _solved, settings=TOLERANCES, given="1e-9, 1e-9, 10000, ", limit="")
+@array_valued
 def dae_tol(
     residual: Function,
     yy0: Operand,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from varmat.functions.checks import check_choice, outside
 from varmat.functions.docstrings import filled
 from varmat.solvers.initial_values import Limits, SolverSettings, check_limits, solution
-from varmat.typing import Function, Operand, Result
+from varmat.typing import ArrayFunction, Function, Operand, Result, array_valued
 
 __all__ = [
     "integrate_ode",
@@ -151,19 +151,21 @@ _METHODS = {
 }  # fmt: skip
 
 
-def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
+def _solvers(method: str, limits: Limits) -> tuple[ArrayFunction[...], ArrayFunction[...]]:
     """Make the function of a method with these limits, and the one that takes them."""
     words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
     words["native"] = _IN_PROGRAMS
     limit = ONE_STEP_LIMIT if limits is ONE_STEP else MULTISTEP_LIMIT
 
     @filled(f"ode_{method}", _solved, settings="", given="", limit=limit, **words)
+    @array_valued
     def solve(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
         return _solved(f"ode_{method}", method, f, y0, t0, ts, limits, args)
 
     defaults = "1e-9, 1e-9, 10000, "
 
     @filled(f"ode_{method}_tol", _solved, settings=TOLERANCES, given=defaults, limit="", **words)
+    @array_valued
     def solve_tol(
         f: Function,
         y0: Operand,
@@ -186,6 +188,7 @@ ode_bdf, ode_bdf_tol = _solvers("bdf", MULTISTEP)
 ode_adams, ode_adams_tol = _solvers("adams", MULTISTEP)
 
 
+@array_valued
 def ode_adjoint_tol_ctl(
     f: Function,
     y0: Operand,
@@ -315,7 +318,7 @@ def ode_adjoint_tol_ctl(
     return solution(name, f, y0, t0, ts, args, how)
 
 
-def _older(name: str, method: str) -> Function:
+def _older(name: str, method: str) -> ArrayFunction[...]:
     """Solve a differential equation by `{new}`, with the arguments of older Stan programs.
 
     Parameters
@@ -365,6 +368,7 @@ def _older(name: str, method: str) -> Function:
     new = f"ode_{method}_tol"
 
     @filled(name, _older, new=new, short=new.removesuffix("_tol"))
+    @array_valued
     def function(
         f: Function,
         y0: Operand,

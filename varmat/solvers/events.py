@@ -25,7 +25,7 @@ from varmat.solvers.initial_values import (
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.intervals import ChainThreads
 from varmat.solvers.timelines import ArgumentPart, Intervals, Timed, TimedPairs, checked_stops
-from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result, array_valued
 
 __all__ = ["solve_ode", "solve_ode_group", "solve_ode_until"]
 
@@ -41,6 +41,7 @@ def _settings(
     return SolverSettings(method, *limits[:2], limits[2] or most)
 
 
+@array_valued
 def solve_ode(
     f: Function,
     y0: Operand,
@@ -272,6 +273,7 @@ def _number(name: str, x: Operand) -> Operand:
     return x
 
 
+@array_valued
 def solve_ode_group(
     f: Function,
     y0: Operand,

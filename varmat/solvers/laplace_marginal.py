@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from varmat.functions.docstrings import filled
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner
 from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Scalar
 
 __all__ = [
     "laplace_latent_rng",
@@ -25,6 +26,10 @@ __all__ = [
     "laplace_marginal",
     "laplace_marginal_tol",
 ]
+
+
+Density: TypeAlias = Callable[..., Scalar]
+Draws: TypeAlias = Callable[..., np.ndarray]
 
 
 # --- the operation ---
@@ -238,7 +243,7 @@ def draws(
 
 def laplace_functions(
     family: str, names: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
-) -> tuple[Function, Function, Function, Function]:
+) -> tuple[Density, Density, Draws, Draws]:
     """Make the log density of a family, the one with tolerances, and the draws of both.
 
     Parameters

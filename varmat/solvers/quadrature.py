@@ -17,6 +17,7 @@ from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
 from varmat.solvers.double_exponential import RangeSums, integrals
 from varmat.solvers.inner import Inner
+from varmat.typing import scalar_valued
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -33,6 +34,7 @@ __all__ = ["hcubature", "integrate_1d"]
 AIM = 1e-12
 
 
+@scalar_valued
 def integrate_1d(
     f: Function, a: Operand, b: Operand, *args: Operand, relative_tolerance: float = 1.5e-8
 ) -> Result:
@@ -236,6 +238,7 @@ def _integral(
 # --- several variables ---
 
 
+@scalar_valued
 def hcubature(
     f: Function,
     a: Operand,

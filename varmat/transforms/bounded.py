@@ -20,7 +20,7 @@ from varmat.functions.rows import formula, row
 from varmat.functions.special.logistic_functions import expit
 from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
-from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Result, elementwise_valued, transforming
 
 __all__ = [
     "lb_constrain",
@@ -180,6 +180,7 @@ def interval_tangent(r: Operand, x: Operand, lb: Operand, ub: Operand, jacobian:
 # --- the public functions ---
 
 
+@transforming
 def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers above a lower bound: ``exp(x) + lb``.
 
@@ -226,6 +227,7 @@ def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
     return _constrained("lb_constrain", "lb", lower_bound, above, x, lb, jacobian)
 
 
+@elementwise_valued
 def lb_free(y: Operand, lb: Operand) -> Result:
     """Invert `lb_constrain`: compute ``log(y - lb)``.
 
@@ -270,6 +272,7 @@ def lb_free(y: Operand, lb: Operand) -> Result:
     return np.where(free, y, x) if np.any(free) else x
 
 
+@transforming
 def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers below an upper bound: ``ub - exp(x)``.
 
@@ -314,6 +317,7 @@ def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     return _constrained("ub_constrain", "ub", upper_bound, below, x, ub, jacobian)
 
 
+@elementwise_valued
 def ub_free(y: Operand, ub: Operand) -> Result:
     """Invert `ub_constrain`: compute ``log(ub - y)``.
 
@@ -358,6 +362,7 @@ def ub_free(y: Operand, ub: Operand) -> Result:
     return np.where(free, y, x) if np.any(free) else x
 
 
+@transforming
 def lub_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to numbers between two bounds: ``lb + (ub - lb) * expit(x)``.
 
@@ -449,6 +454,7 @@ def _interval_free(function: str, title: str, y: Operand, lb: Operand, ub: Opera
     return np.where(low, above, np.where(high, below, y)) - np.where(low & high, below, 0.0)
 
 
+@elementwise_valued
 def lub_free(y: Operand, lb: Operand, ub: Operand) -> Result:
     """Invert `lub_constrain`: compute ``log(y - lb) - log(ub - y)``.
 

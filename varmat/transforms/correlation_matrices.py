@@ -35,7 +35,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, array_valued, transforming
 
 __all__ = [
     "cholesky_corr_constrain",
@@ -203,6 +203,7 @@ def by_columns(k: int) -> Places:
     return Places.of((k, k), rows, cols, float(k) - cols)
 
 
+@transforming
 def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to the Cholesky factor of a correlation matrix.
 
@@ -269,6 +270,7 @@ def _check_factor(function: str, title: str, y: Operand) -> None:
     positive.check(function, f"diagonal of {title}", np.diagonal(y, axis1=-2, axis2=-1))
 
 
+@array_valued
 def cholesky_corr_free(y: Operand) -> Result:
     """Invert `cholesky_corr_constrain`.
 
@@ -313,6 +315,7 @@ def cholesky_corr_free(y: Operand) -> Result:
     return _partial_correlations(y, _by_rows(np.shape(y)[-1]))
 
 
+@transforming
 def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a correlation matrix.
 
@@ -382,6 +385,7 @@ def _factor(function: str, title: str, y: Operand) -> Result:
     return np.linalg.cholesky(y)
 
 
+@array_valued
 def corr_matrix_free(y: Operand) -> Result:
     """Invert `corr_matrix_constrain`.
 

@@ -25,7 +25,7 @@ from varmat.transforms.correlation_matrices import (
     size_of,
     squared,
 )
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, array_valued, transforming
 
 __all__ = [
     "cholesky_factor_constrain",
@@ -87,6 +87,7 @@ def _triangle(k: int) -> Places:
     return Places.of((k, k), rows, cols, np.where(rows == cols, k + 1.0 - rows, 0.0), k * log(2.0))
 
 
+@transforming
 def cholesky_factor_constrain(
     x: Operand, M: int, N: int | None = None, jacobian: bool = False
 ) -> Result:
@@ -153,6 +154,7 @@ def _coordinates(factor: Operand, indices: Places) -> Result:
     return np.where(indices.diagonal, np.log(np.where(indices.diagonal, v, 1.0)), v)
 
 
+@array_valued
 def cholesky_factor_free(y: Operand) -> Result:
     """Invert `cholesky_factor_constrain`.
 
@@ -196,6 +198,7 @@ def cholesky_factor_free(y: Operand) -> Result:
     return _coordinates(y, _trapezoid(*shape))
 
 
+@transforming
 def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a covariance matrix: symmetric and positive definite.
 
@@ -242,6 +245,7 @@ def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     return squared(covariance_factor(x, indices=indices, jacobian=jacobian), jacobian)
 
 
+@array_valued
 def cov_matrix_free(y: Operand) -> Result:
     """Invert `cov_matrix_constrain`.
 
@@ -283,6 +287,7 @@ def cov_matrix_free(y: Operand) -> Result:
     )
 
 
+@transforming
 def cov_matrix_constrain_lkj(x: Operand, K: int, jacobian: bool = False) -> Result:
     """Map a vector to a covariance matrix by way of correlations and standard deviations.
 
@@ -339,6 +344,7 @@ def cov_matrix_constrain_lkj(x: Operand, K: int, jacobian: bool = False) -> Resu
     return tcrossprod(scales * factor[0]), factor[1] + (k + 1.0) * np.sum(x[..., m:]) + constant
 
 
+@array_valued
 def cov_matrix_free_lkj(y: Operand) -> Result:
     """Invert `cov_matrix_constrain_lkj`.
 

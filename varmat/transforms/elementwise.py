@@ -20,7 +20,7 @@ from varmat.transforms.bounded import (
     tanh,
 )
 from varmat.transforms.common import check_against, check_inside, operand, operands
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, elementwise_valued, transforming
 
 __all__ = [
     "corr_constrain",
@@ -44,6 +44,7 @@ def affine(x: Operand, offset: Operand, multiplier: Operand, jacobian: bool = Fa
     return y, _sum(log(multiplier)) * count
 
 
+@transforming
 def offset_multiplier_constrain(
     x: Operand, offset: Operand, multiplier: Operand, jacobian: bool = False
 ) -> Result:
@@ -93,6 +94,7 @@ def offset_multiplier_constrain(
     return affine(x, offset, multiplier, jacobian)
 
 
+@elementwise_valued
 def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> Result:
     """Invert `offset_multiplier_constrain`: compute ``(y - offset) / multiplier``.
 
@@ -138,6 +140,7 @@ def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> 
     return (y - offset) / multiplier
 
 
+@transforming
 def identity_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Return real numbers unchanged: the transform where nothing is constrained.
 
@@ -172,6 +175,7 @@ def identity_constrain(x: Operand, jacobian: bool = False) -> Result:
     return (x, 0.0) if jacobian else x
 
 
+@elementwise_valued
 def identity_free(y: Operand) -> Result:
     """Invert `identity_constrain`: return real numbers unchanged.
 
@@ -201,6 +205,7 @@ def identity_free(y: Operand) -> Result:
     return operand(y, "identity_free", "y")
 
 
+@transforming
 def positive_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to positive ones: ``exp(x)``.
 
@@ -235,6 +240,7 @@ def positive_constrain(x: Operand, jacobian: bool = False) -> Result:
     return above(x, 0.0, jacobian)
 
 
+@elementwise_valued
 def positive_free(y: Operand) -> Result:
     """Invert `positive_constrain`: compute ``log(y)``.
 
@@ -271,6 +277,7 @@ def positive_free(y: Operand) -> Result:
     return log(y)
 
 
+@transforming
 def prob_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to probabilities: ``expit(x)``.
 
@@ -306,6 +313,7 @@ def prob_constrain(x: Operand, jacobian: bool = False) -> Result:
     return interval_constrain(x, 0.0, 1.0, jacobian=True) if jacobian else expit(x)
 
 
+@elementwise_valued
 def prob_free(y: Operand) -> Result:
     """Invert `prob_constrain`: compute ``log(y) - log(1 - y)``.
 
@@ -342,6 +350,7 @@ def prob_free(y: Operand) -> Result:
     return _interval_free("prob_free", "Probability variable", y, 0.0, 1.0)
 
 
+@transforming
 def corr_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map real numbers to correlations: ``tanh(x)``.
 
@@ -377,6 +386,7 @@ def corr_constrain(x: Operand, jacobian: bool = False) -> Result:
     return (y, -2.0 * _sum(log_cosh(x))) if jacobian else y
 
 
+@elementwise_valued
 def corr_free(y: Operand) -> Result:
     """Invert `corr_constrain`: compute ``arctanh(y)``.
 

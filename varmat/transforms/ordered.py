@@ -17,7 +17,7 @@ from varmat.transforms.common import (
     sum_over,
     times_slope,
 )
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, elementwise_valued, transforming
 
 __all__ = [
     "ordered_constrain",
@@ -36,6 +36,7 @@ def _differences(y: Operand, before: float) -> Result:
 
 # y[0] = x[0], y[k] = y[k - 1] + exp(x[k]); the log-Jacobian is the sum of x[1:].
 @operation(stacked=True)
+@transforming
 def ordered_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one with ascending elements: sums of ``x[0], exp(x[1]), exp(x[2]), ...``.
 
@@ -99,6 +100,7 @@ def ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     return joined(maps, jacobian)
 
 
+@elementwise_valued
 def ordered_free(y: Operand) -> Result:
     """Invert `ordered_constrain`: return the first element and the logarithms of the steps.
 
@@ -141,6 +143,7 @@ def ordered_free(y: Operand) -> Result:
 
 
 @operation(stacked=True)
+@transforming
 def positive_ordered_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one with positive, ascending elements: sums of ``exp(x)``.
 
@@ -197,6 +200,7 @@ def positive_ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     return joined(lambda t: (np.cumsum(steps * t, axis=-1), sum_over(t, x)), jacobian)
 
 
+@elementwise_valued
 def positive_ordered_free(y: Operand) -> Result:
     """Invert `positive_ordered_constrain`: compute the logarithms of the steps, from 0 on.
 

@@ -16,7 +16,7 @@ from varmat.core.domains import Domain, positive_finite
 from varmat.functions.checks import check_values, misfit
 from varmat.transforms.common import check_vector, operand
 from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of, squared
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, transforming
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 
@@ -51,6 +51,7 @@ def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Resu
     ) * k * log(2.0)
 
 
+@transforming
 def read_corr_L(z: Operand, K: int, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's names
     """Compute the Cholesky factor of a correlation matrix with given partial correlations.
 
@@ -98,6 +99,7 @@ def read_corr_L(z: Operand, K: int, jacobian: bool = False) -> Result:  # noqa: 
     return _corr_factor("read_corr_L", z, K, jacobian)
 
 
+@transforming
 def read_corr_matrix(z: Operand, K: int, jacobian: bool = False) -> Result:
     """Compute the correlation matrix with given partial correlations.
 
@@ -142,6 +144,7 @@ def read_corr_matrix(z: Operand, K: int, jacobian: bool = False) -> Result:
     return squared(_corr_factor("read_corr_matrix", z, K, jacobian), jacobian)
 
 
+@transforming
 def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's name
     """Compute the Cholesky factor of a covariance matrix with given partial correlations and
     standard deviations.
@@ -189,6 +192,7 @@ def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # n
     return _cov_factor("read_cov_L", z, sds, jacobian)
 
 
+@transforming
 def read_cov_matrix(z: Operand, sds: Operand, jacobian: bool = False) -> Result:
     """Compute the covariance matrix with given partial correlations and standard deviations.
 

@@ -22,7 +22,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-from varmat.typing import Adjoint, Operand, Result, Shape
+from varmat.typing import Adjoint, Operand, Result, Shape, array_valued, transforming
 
 __all__ = [
     "simplex_constrain",
@@ -47,6 +47,7 @@ def _sticks(n: int) -> tuple[Result, Result]:
 # y[k] = z[k] prod_{j < k} (1 - z[j]). The last piece is the rest of the stick.
 # log|J| = sum_k log z[k] + (K - 1 - k) log(1 - z[k]) = sum_k a[k] - (K - k) log(1 + exp(a[k])).
 @operation(stacked=True)
+@transforming
 def simplex_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to a simplex, one element longer: nonnegative numbers with sum 1, by
     stick-breaking.
@@ -124,6 +125,7 @@ def simplex_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     return joined(maps, jacobian)
 
 
+@array_valued
 def simplex_free(y: Operand) -> Result:
     """Invert `simplex_constrain`.
 
@@ -182,6 +184,7 @@ def _check_columns(function: str, name: str, shape: Shape, least: int) -> None:
         raise misfit(function, name, shape, f"be a matrix {rule}")
 
 
+@transforming
 def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a matrix to one with one row more whose columns are simplexes.
 
@@ -224,6 +227,7 @@ def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:
     return (np.matrix_transpose(rows[0]), rows[1]) if jacobian else np.matrix_transpose(rows)
 
 
+@array_valued
 def stochastic_column_free(y: Operand) -> Result:
     """Invert `stochastic_column_constrain`.
 

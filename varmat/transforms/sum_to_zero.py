@@ -10,7 +10,7 @@ from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix, misfit
 from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, array_valued, transforming
 
 __all__ = [
     "sum_to_zero_constrain",
@@ -64,6 +64,7 @@ def coordinates_reverse(g: Adjoint, r: Operand, y: Operand) -> Result:
     return sum_to_zero_isometry.function(g)
 
 
+@transforming
 def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to one, one element longer, with sum zero: an isometry.
 
@@ -109,6 +110,7 @@ def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
     return (y, 0.0) if jacobian else y
 
 
+@array_valued
 def sum_to_zero_free(y: Operand) -> Result:
     """Invert `sum_to_zero_constrain`.
 
@@ -150,6 +152,7 @@ def sum_to_zero_free(y: Operand) -> Result:
     return sum_to_zero_coordinates(y)
 
 
+@transforming
 def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a matrix to one with a row and a column more, all of whose rows and columns have sum
     zero: an isometry.
@@ -197,6 +200,7 @@ def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
     return (y, 0.0) if jacobian else y
 
 
+@array_valued
 def sum_to_zero_matrix_free(y: Operand) -> Result:
     """Invert `sum_to_zero_matrix_constrain`.
 

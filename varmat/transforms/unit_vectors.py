@@ -17,7 +17,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result, elementwise_valued, transforming
 
 __all__ = ["unit_vector_constrain", "unit_vector_free"]
 
@@ -25,6 +25,7 @@ __all__ = ["unit_vector_constrain", "unit_vector_free"]
 # y = x / |x|, so the differential of y has no part along y. The length of x has the density
 # exp(-|x|**2 / 2).
 @operation(stacked=True)
+@transforming
 def unit_vector_constrain(x: Operand, jacobian: bool = False) -> Result:
     """Map a vector to the unit vector of its direction: ``x / norm(x)``.
 
@@ -97,6 +98,7 @@ def unit_vector_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     )
 
 
+@elementwise_valued
 def unit_vector_free(y: Operand) -> Result:
     """Return a vector that `unit_vector_constrain` maps to `y`: `y` itself.
 

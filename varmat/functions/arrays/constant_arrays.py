@@ -6,13 +6,14 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from varmat.functions.aliases import alias
 from varmat.functions.checks import count, integer, outside, place
 from varmat.functions.docstrings import filled
-from varmat.typing import DTypeLike, Function, Setting
+from varmat.typing import DTypeLike, Setting
 
 __all__ = [
     "e",
@@ -424,7 +425,7 @@ one_hot_row_vector = alias("one_hot_row_vector", one_hot_vector)
 # --- numbers ---
 
 
-def _constant(name: str, number: float, about: str, numpy: str) -> Function:
+def _constant(name: str, number: float, about: str, numpy: str) -> Callable[[], float]:
     @filled(name, value=repr(number), about=about, numpy=numpy)
     def constant() -> float:
         """{about}.

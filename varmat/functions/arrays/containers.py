@@ -16,7 +16,7 @@ from varmat.functions.aliases import alias
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_array, check_values, count, misfit, place
-from varmat.typing import Operand, Result, Setting
+from varmat.typing import Operand, Result, Setting, array_valued
 
 __all__ = [
     "block",
@@ -71,6 +71,7 @@ def _listing(function: str, x: Operand) -> Result:
     return x
 
 
+@array_valued
 def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     """Return a rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
 
@@ -114,6 +115,7 @@ def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     return x[rows, _slice("block", j, n_cols, np.shape(x)[1], ("j", "n_cols"))]
 
 
+@array_valued
 def row(x: Operand, i: int) -> Result:
     """Return a row of a matrix, ``x[i]``, as a view.
 
@@ -152,6 +154,7 @@ def row(x: Operand, i: int) -> Result:
     return x[place("row", "i", i, np.shape(x)[0])]
 
 
+@array_valued
 def col(x: Operand, j: int) -> Result:
     """Return a column of a matrix, ``x[:, j]``, as a view.
 
@@ -190,6 +193,7 @@ def col(x: Operand, j: int) -> Result:
     return x[:, place("col", "j", j, np.shape(x)[1])]
 
 
+@array_valued
 def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     """Return part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
 
@@ -231,6 +235,7 @@ def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
     return x[place("sub_row", "i", i, np.shape(x)[0]), columns]
 
 
+@array_valued
 def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     """Return part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
 
@@ -272,6 +277,7 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
     return x[rows, place("sub_col", "j", j, np.shape(x)[1])]
 
 
+@array_valued
 def segment(x: Operand, i: int, n: int) -> Result:
     """Return `n` elements (or slices) along the first axis, ``x[i : i + n]``, as a view.
 
@@ -322,6 +328,7 @@ def _end(function: str, n: Setting, size: int) -> int:
     return result
 
 
+@array_valued
 def head(x: Operand, n: int) -> Result:
     """Return the first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
 
@@ -359,6 +366,7 @@ def head(x: Operand, n: int) -> Result:
     return x[: _end("head", n, np.shape(x)[0])]
 
 
+@array_valued
 def tail(x: Operand, n: int) -> Result:
     """Return the last `n` elements (or slices) along the first axis, as a view.
 
@@ -397,6 +405,7 @@ def tail(x: Operand, n: int) -> Result:
     return x[size - _end("tail", n, size) :]
 
 
+@array_valued
 def to_array_2d(x: Operand) -> Result:
     """Return a matrix unchanged: here a matrix is an array with two axes.
 
@@ -431,6 +440,7 @@ def to_array_2d(x: Operand) -> Result:
     return _matrix("to_array_2d", x)
 
 
+@array_valued
 def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     """Make `K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
 

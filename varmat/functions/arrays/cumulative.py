@@ -14,12 +14,13 @@ from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_settings, delivered, misfit
 from varmat.programs.build.symbol import is_safe_divisor
-from varmat.typing import Adjoint, DTypeLike, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, DTypeLike, Function, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["cumulative_sum"]
 
 
 @operation(native=True, stacked=True)
+@array_valued
 def cumsum(a: Plain, axis: int | None = None) -> Plain:
     """Compute the cumulative sum along an axis; also known as `cumulative_sum`.
 

@@ -11,7 +11,7 @@ from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square, misfit
 from varmat.programs.build.symbol import Symbol
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
 
@@ -31,6 +31,7 @@ dispatch.SUPPORTED[np.triu] = _triangle(np.triu)
 
 
 @dispatch.implements(np.diag)
+@array_valued
 def diag(v: Operand, k: int = 0) -> Result:
     """Make the matrix with a given diagonal, or return the diagonal of a matrix (as a view).
 
@@ -77,6 +78,7 @@ def diagflat(v: Operand, k: int = 0) -> Result:
     return diag(np.ravel(v), k)
 
 
+@array_valued
 def symmetrize_from_lower_tri(a: Operand) -> Result:
     """Mirror the lower triangle of `a` to make a symmetric matrix; the upper triangle is not read.
 
@@ -111,6 +113,7 @@ def symmetrize_from_lower_tri(a: Operand) -> Result:
     return _symmetrized("symmetrize_from_lower_tri", a, np.tri)
 
 
+@array_valued
 def symmetrize_from_upper_tri(a: Operand) -> Result:
     """Mirror the upper triangle of `a` to make a symmetric matrix; the lower triangle is not read.
 
@@ -148,6 +151,7 @@ def _symmetrized(name: str, a: Operand, triangle: Function) -> Result:
 
 
 @operation(stacked=True)
+@array_valued
 def add_diag(m: Plain, d: Plain) -> Plain:
     """Add to the diagonal of a matrix.
 

@@ -19,7 +19,19 @@ from varmat.functions.checks import check_values, fixed, misfit, one
 from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
 from varmat.programs.build.symbol import Symbol, refuse, require
 from varmat.programs.record.conditions import Condition
-from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    Axis,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    array_valued,
+    elementwise_valued,
+    reducing,
+)
 
 __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
 
@@ -204,6 +216,7 @@ def logsumexp_weighted_tangent(
     )
 
 
+@reducing
 def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool = False) -> Result:
     """Compute the logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow;
     also known as `log_sum_exp`.
@@ -265,6 +278,7 @@ log_sum_exp = alias("log_sum_exp", logsumexp)
 
 
 @operation(stacked=True)
+@elementwise_valued
 def softmax(a: Plain, axis: Axis = None, workspace: Function = np.empty) -> Plain:
     """Divide exponentials by their sum, ``exp(a) / sum(exp(a))``.
 
@@ -318,6 +332,7 @@ def softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
 
 
 @operation(stacked=True)
+@elementwise_valued
 def log_softmax(a: Plain, axis: Axis = None) -> Saved:
     """Compute the logarithm of `softmax`, ``a - log(sum(exp(a)))``.
 
@@ -363,6 +378,7 @@ def log_softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
     return lambda t: t - np.sum(p * t, axis=axes, keepdims=True)
 
 
+@array_valued
 def inverse_softmax(theta: Operand) -> Result:
     """Compute the logarithms of probabilities: of all vectors with this `softmax` the one whose
     exponentials have the sum 1.

@@ -15,7 +15,18 @@ from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed, misfit
 from varmat.plain_arrays import where as chosen
 from varmat.programs.record.conditions import Condition
-from varmat.typing import Adjoint, DTypeLike, Function, Index, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    DTypeLike,
+    Function,
+    Index,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    array_valued,
+)
 
 __all__ = ["append_array", "append_col", "append_row"]
 
@@ -239,6 +250,7 @@ def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int
     return np.concatenate(parts, axis)
 
 
+@array_valued
 def append_row(x: Operand, y: Operand) -> Result:
     """Append `y` below `x`.
 
@@ -279,6 +291,7 @@ def append_row(x: Operand, y: Operand) -> Result:
     )
 
 
+@array_valued
 def append_col(x: Operand, y: Operand) -> Result:
     """Append `y` to the right of `x`.
 
@@ -315,6 +328,7 @@ def append_col(x: Operand, y: Operand) -> Result:
     return _appended("append_col", x, y, lambda part, _: _as_column(part), 1)
 
 
+@array_valued
 def append_array(x: Operand, y: Operand) -> Result:
     """Join the elements (or slices) of `x` and then of `y` along the first axis.
 

@@ -12,7 +12,7 @@ from varmat.core import dispatch
 from varmat.core.domains import Domain
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_array, check_choice, check_values, outside
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, array_valued
 
 __all__ = ["sort_asc", "sort_desc"]
 
@@ -146,6 +146,7 @@ def _checked(function: str, x: Operand) -> Result:
     return x
 
 
+@array_valued
 def sort_asc(x: Operand) -> Result:
     """Sort the elements in ascending order, along the last axis: `np.sort`.
 
@@ -179,6 +180,7 @@ def sort_asc(x: Operand) -> Result:
     return np.sort(_checked("sort_asc", x))
 
 
+@array_valued
 def sort_desc(x: Operand) -> Result:
     """Sort the elements in descending order, along the last axis.
 

@@ -15,7 +15,7 @@ from varmat.core.operation import operation
 from varmat.functions.checks import fixed, misfit
 from varmat.plain_arrays import by_columns
 from varmat.programs.build.symbol import Symbol, is_safe_divisor
-from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, reducing
 
 __all__ = ["prod"]
 
@@ -57,6 +57,7 @@ def restored(r: Operand, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 
 
 @operation(native=True, stacked=True)
+@reducing
 def prod(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Multiply the elements over given axes.
 

@@ -15,7 +15,7 @@ from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
 from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_choice, count, misfit
-from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Shape
+from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Shape, array_valued
 
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 
@@ -146,6 +146,7 @@ def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: st
     return tuple(np.copy(x) if sparse else broadcast_to(x, shape=shape) for x in grids)
 
 
+@array_valued
 def rep_vector(x: Operand, n: int) -> Result:
     """Make a vector of `n` elements equal to `x`.
 
@@ -183,6 +184,7 @@ def rep_vector(x: Operand, n: int) -> Result:
     return _along_new_axes("rep_vector", _real(x), n=n)
 
 
+@array_valued
 def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
     """Make a matrix of equal elements, or of equal columns.
 
@@ -227,6 +229,7 @@ def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
     return _along_new_axes("rep_matrix", _real(x), m=m, n=n)
 
 
+@array_valued
 def rep_array(x: Operand, *counts: int) -> Result:
     """Repeat `x` along new leading axes.
 

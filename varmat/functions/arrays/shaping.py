@@ -22,7 +22,18 @@ from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 from varmat.functions.checks import by_position, check_array, integer, kept, misfit
 from varmat.programs.record.conditions import Condition
-from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Plain, Result, Setting, Shape
+from varmat.typing import (
+    Adjoint,
+    Axes,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    Shape,
+    array_valued,
+)
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 
@@ -291,6 +302,7 @@ if hasattr(np, "unstack"):  # NumPy 2.1
     dispatch.SUPPORTED[np.unstack] = unstack
 
 
+@array_valued
 def reverse(x: Operand) -> Result:
     """Reverse the elements (or slices) along the first axis, as a view.
 
@@ -326,6 +338,7 @@ def reverse(x: Operand) -> Result:
     return np.flip(x, 0)
 
 
+@array_valued
 def to_vector(x: Operand) -> Result:
     """Put the elements column by column in a vector.
 
@@ -354,6 +367,7 @@ def to_vector(x: Operand) -> Result:
     return np.ravel(as_operand(x, "to_vector: x"), order="F")
 
 
+@array_valued
 def to_matrix(
     x: Operand, m: int | None = None, n: int | None = None, col_major: bool = True
 ) -> Result:

@@ -12,7 +12,7 @@ from varmat.functions.arrays.sums import mean, sum_of_squares
 from varmat.functions.checks import fixed, misfit
 from varmat.programs.build.symbol import holds
 from varmat.programs.record.conditions import Condition
-from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, scalar_valued
 
 __all__ = ["sd", "variance"]
 
@@ -133,6 +133,7 @@ def std_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) 
     return push
 
 
+@scalar_valued
 def variance(x: Operand) -> Result:
     """Compute the sample variance, with the denominator ``n - 1``; zero for a single element.
 
@@ -166,6 +167,7 @@ def variance(x: Operand) -> Result:
     return var(x, ddof=_sample_ddof("variance", x))
 
 
+@scalar_valued
 def sd(x: Operand) -> Result:
     """Compute the sample standard deviation of all elements, with the denominator ``n - 1``; zero
     for a single element.

@@ -14,7 +14,17 @@ from varmat.core.variables import Var, VarMat, new
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
 from varmat.programs.build.symbol import is_symbol
-from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Settings
+from varmat.typing import (
+    Adjoint,
+    Axis,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Settings,
+    reducing,
+)
 
 __all__ = ["mean"]
 
@@ -75,6 +85,7 @@ def sum_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
 
 
 @operation(native=True, stacked=True)
+@reducing
 def mean(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
     """Compute the arithmetic mean over given axes.
 

@@ -13,7 +13,7 @@ from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor, sp
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["cholesky_decompose"]
 
@@ -91,6 +91,7 @@ def cholesky_tangent(r: Result, a: Operand, upper: bool = False) -> Linear:
 
 
 @operation(stacked=True)
+@array_valued
 def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
     """Compute the lower Cholesky factor of a symmetric positive definite matrix:
     `numpy.linalg.cholesky` with a check of symmetry.

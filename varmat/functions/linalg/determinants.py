@@ -24,7 +24,7 @@ from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_diagonal, transposed
 from varmat.programs.build.symbol import is_safe_divisor
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, scalar_or_array_valued
 
 __all__ = ["determinant", "log_determinant", "log_determinant_ldlt", "log_determinant_spd", "trace"]
 
@@ -37,6 +37,7 @@ def scaled(g: Adjoint, x: Operand) -> Result:
 
 
 @operation(stacked=True)
+@scalar_or_array_valued
 def log_determinant_spd(a: Plain, workspace: Function = np.empty) -> Plain:
     """Compute the logarithm of the determinant of a symmetric positive definite matrix.
 
@@ -100,6 +101,7 @@ def log_determinant_spd_tangent(r: Result, a: Operand, factor: Plain) -> Linear:
 
 
 @operation(np.linalg.det, stacked=True)
+@scalar_or_array_valued
 def det(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """Compute the determinant of a square matrix.
 
@@ -312,6 +314,7 @@ def slogdet_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
 
 
 @operation(stacked=True)
+@scalar_or_array_valued
 def log_determinant(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """Compute the logarithm of the absolute value of the determinant:
     ``np.linalg.slogdet(a).logabsdet``.
@@ -368,6 +371,7 @@ def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> 
     return lambda t: inner(x, t)
 
 
+@scalar_or_array_valued
 def trace(a: Operand) -> Result:
     """Sum the diagonal of a matrix: `numpy.linalg.trace`.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import broadcastable, check_matrix, check_square, misfit
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["diag_post_multiply", "diag_pre_multiply", "quad_form_diag"]
 
@@ -22,6 +22,7 @@ def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
         raise misfit(function, "v", v, f"have one element for each {what} of m, of shape {m}")
 
 
+@array_valued
 def diag_pre_multiply(v: Operand, m: Operand) -> Result:
     """Compute ``diag(v) @ m``: each row of `m` times an element of `v`.
 
@@ -59,6 +60,7 @@ def diag_pre_multiply(v: Operand, m: Operand) -> Result:
     return v[..., None] * m
 
 
+@array_valued
 def diag_post_multiply(m: Operand, v: Operand) -> Result:
     """Compute ``m @ diag(v)``: each column of `m` times an element of `v`.
 
@@ -97,6 +99,7 @@ def diag_post_multiply(m: Operand, v: Operand) -> Result:
 
 
 @operation()
+@array_valued
 def quad_form_diag(m: Plain, v: Plain, workspace: Function = np.empty) -> Saved:
     """Compute ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
     deviations.

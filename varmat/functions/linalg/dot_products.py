@@ -12,7 +12,17 @@ from varmat.functions.checks import broadcastable, check_array, check_vectors, m
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    ArrayFunction,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    array_valued,
+    scalar_valued,
+)
 
 __all__ = [
     "columns_dot_product",
@@ -69,8 +79,9 @@ def _as_matrix(function: str, name: str, x: Operand) -> Result:
 _ROWS, _COLUMNS = {"line": "row", "length": "n"}, {"line": "column", "length": "m"}
 
 
-def _dot_product(name: str, axis: int, example: str) -> Result:
+def _dot_product(name: str, axis: int, example: str) -> ArrayFunction[...]:
     @filled(name, example=example, **(_ROWS if axis == -1 else _COLUMNS))
+    @array_valued
     def dot_product(a: Operand, b: Operand) -> Result:
         """Inner product of each {line}.
 
@@ -113,8 +124,9 @@ def _dot_product(name: str, axis: int, example: str) -> Result:
     return dot_product
 
 
-def _dot_self(name: str, axis: int, example: str) -> Result:
+def _dot_self(name: str, axis: int, example: str) -> ArrayFunction[...]:
     @filled(name, example=example, **(_ROWS if axis == -1 else _COLUMNS))
+    @array_valued
     def dot_self(a: Operand) -> Result:
         """Sum of squares of each {line}.
 
@@ -169,6 +181,7 @@ def _difference(function: str, x: Operand, y: Operand) -> Result:
     return x - y
 
 
+@scalar_valued
 def squared_distance(x: Operand, y: Operand) -> Result:
     """Compute the square of the Euclidean distance of two vectors, or of two scalars.
 
@@ -205,6 +218,7 @@ def squared_distance(x: Operand, y: Operand) -> Result:
     return dot_self(_difference("squared_distance", x, y))
 
 
+@scalar_valued
 def distance(x: Operand, y: Operand) -> Result:
     """Compute the Euclidean distance of two vectors, without overflow or underflow.
 

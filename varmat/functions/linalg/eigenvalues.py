@@ -22,7 +22,16 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
 from varmat.programs.build.symbol import holds, is_symbol
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
+from varmat.typing import (
+    Adjoint,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    array_valued,
+    pair_valued,
+)
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
 
@@ -171,6 +180,7 @@ def _symmetric_argument(function: str, a: Operand) -> Result:
     return a
 
 
+@array_valued
 def eigenvalues_sym(a: Operand) -> Result:
     """Compute the eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh`
     with a check of symmetry.
@@ -213,6 +223,7 @@ def eigenvalues_sym(a: Operand) -> Result:
     return np.linalg.eigvalsh(a)
 
 
+@array_valued
 def eigenvectors_sym(a: Operand) -> Result:
     """Compute the eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`:
     the first of `eigendecompose_sym`.
@@ -252,6 +263,7 @@ def eigenvectors_sym(a: Operand) -> Result:
     return eigh(_symmetric_argument("eigenvectors_sym", a))[1]
 
 
+@pair_valued
 def eigendecompose_sym(a: Operand) -> Result:
     """Eigenvectors and eigenvalues of a symmetric matrix, in this order: `numpy.linalg.eigh` has
     the other one.

@@ -8,12 +8,13 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix
 from varmat.functions.linalg.triangles import lower_triangle
 from varmat.programs.build.symbol import Symbol
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 
 @operation(stacked=True, native=True)
+@array_valued
 def crossprod(m: Plain) -> Plain:
     """Compute ``m.T @ m``, exactly symmetric.
 
@@ -64,6 +65,7 @@ def _plus_transpose(x: Operand) -> Result:
 
 
 @operation(stacked=True, native=True)
+@array_valued
 def tcrossprod(m: Plain) -> Plain:
     """Compute ``m @ m.T``, exactly symmetric.
 
@@ -110,6 +112,7 @@ def tcrossprod_tangent(r: Result, m: Operand) -> Linear:
 
 
 @operation(stacked=True)
+@array_valued
 def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
     """Multiply the lower triangle of a matrix by its transpose; the result is exactly symmetric.
 

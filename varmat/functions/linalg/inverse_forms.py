@@ -15,7 +15,16 @@ from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangular_solves import check_diagonal, solve_triangular
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    array_valued,
+    scalar_or_array_valued,
+)
 
 __all__ = [
     "mdivide_left_tri",
@@ -25,6 +34,7 @@ __all__ = [
 ]
 
 
+@array_valued
 def mdivide_left_tri(a: Operand, b: Operand, lower: bool = True) -> Result:
     """``inv(a) @ b`` for a triangular `a`: `solve_triangular` with the lower triangle by default.
 
@@ -69,6 +79,7 @@ def mdivide_left_tri(a: Operand, b: Operand, lower: bool = True) -> Result:
     return solve_triangular(a, b, lower=lower)
 
 
+@array_valued
 def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
     """``b @ inv(a)`` for a triangular `a`: `solve_triangular` with the transposed matrices.
 
@@ -115,6 +126,7 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
 
 
 @operation()
+@scalar_or_array_valued
 def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
     """Compute the trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
@@ -180,6 +192,7 @@ def trace_inv_quad_form_ldlt_tangent(
 
 
 @operation()
+@scalar_or_array_valued
 def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
     """Compute the trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 

@@ -14,12 +14,13 @@ from varmat.functions.linalg.matmul import matmul
 from varmat.functions.linalg.singular_values import svd_vh
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import column, uncolumn
-from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["generalized_inverse"]
 
 
 @operation(stacked=True)
+@array_valued
 def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved:
     """Compute the pseudo-inverse of Moore and Penrose.
 

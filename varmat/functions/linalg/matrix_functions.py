@@ -11,12 +11,13 @@ from varmat.functions.checks import check_square, fixed, misfit
 from varmat.functions.linalg.matmul import matmul_reverse
 from varmat.functions.linalg.systems import check_system, column, uncolumn
 from varmat.plain_arrays import unbroadcast
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_matrix_exp_multiply"]
 
 
 @operation(stacked=True)
+@array_valued
 def expm(a: Plain) -> Plain:
     """Compute the matrix exponential.
 
@@ -102,6 +103,7 @@ def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
 
 
 @implements(np.linalg.matrix_power)
+@array_valued
 def matrix_power(a: Operand, n: int) -> Result:
     """Raise a matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated
     squares.
@@ -167,6 +169,7 @@ matrix_exp = alias("matrix_exp", expm)
 
 
 @operation()
+@array_valued
 def scale_matrix_exp_multiply(t: Plain, a: Plain, b: Plain) -> Saved:
     """Compute ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
     with matrix `a` and start `b`.
@@ -240,6 +243,7 @@ def _applied(a: Operand, x: Operand, vector: bool) -> Result:
     return uncolumn(a @ column(x, vector), vector)
 
 
+@array_valued
 def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
     """Compute ``expm(a) @ b``.
 

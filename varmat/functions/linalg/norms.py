@@ -15,7 +15,7 @@ from varmat.functions.checks import check_matrix, fixed, outside
 from varmat.functions.linalg.singular_values import singular_values
 from varmat.plain_arrays import summed
 from varmat.programs.build.symbol import Symbol, is_between
-from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result, Setting, scalar_valued
 
 __all__ = ["dot_self", "norm1", "norm2"]
 
@@ -154,6 +154,7 @@ ORDINARY = (1e-140, 1e140)
 
 
 @operation(stacked=True)
+@scalar_valued
 def dot_self(x: Plain) -> Plain:
     """Sum of squares of all elements, of complex ones of their moduli.
 
@@ -193,6 +194,7 @@ def dot_self_tangent(r: Result, x: Operand) -> Linear:
     return lambda t: 2.0 * np.sum(x * t, axis=axes)
 
 
+@scalar_valued
 def norm1(x: Operand) -> Result:
     """Sum of the absolute values of all elements.
 
@@ -221,6 +223,7 @@ def norm1(x: Operand) -> Result:
     return p_norm(as_operand(x, "norm1: x"), ord=1.0)
 
 
+@scalar_valued
 def norm2(x: Operand) -> Result:
     """Euclidean length of all elements, the root of the sum of squares, without overflow or
     underflow.

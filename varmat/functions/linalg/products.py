@@ -25,7 +25,18 @@ from varmat.functions.linalg.matmul import (
     matmul_operator,
     matmul_reverse,
 )
-from varmat.typing import Adjoint, DTypeLike, Index, Operand, Plain, Result, Setting, Thunk
+from varmat.typing import (
+    Adjoint,
+    DTypeLike,
+    Index,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    Thunk,
+    scalar_or_array_valued,
+    scalar_valued,
+)
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 
@@ -356,6 +367,7 @@ minus = alias("minus", ROWS["negative"])
 
 
 @operation(native=True, linear=True)
+@scalar_or_array_valued
 def multiply(a: Plain, b: Plain) -> Plain:
     """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
     (Stan's ``multiply``).
@@ -402,6 +414,7 @@ def multiply_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     return matmul_reverse(g, r, a, b)
 
 
+@scalar_or_array_valued
 def kron(a: Operand, b: Operand) -> Result:
     """Compute the Kronecker product: `numpy.kron`, under the name that others have too.
 
@@ -431,6 +444,7 @@ def kron(a: Operand, b: Operand) -> Result:
     return _kron(a, b)
 
 
+@scalar_valued
 def dot_product(a: Operand, b: Operand) -> Result:
     """Inner product of two vectors of one length.
 

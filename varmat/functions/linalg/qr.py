@@ -11,7 +11,7 @@ from varmat.functions.checks import check_matrix, fixed, is_watched
 from varmat.functions.linalg.lapack import triangular_solve
 from varmat.functions.linalg.triangles import triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, array_valued, pair_valued
 
 __all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 
@@ -173,6 +173,7 @@ def _unique(function: str, a: Operand, thin: bool) -> tuple[Result, Result]:
     )
 
 
+@pair_valued
 def qr(a: Operand) -> Result:
     """Compute the QR decomposition with an orthogonal Q and no negative element on the diagonal of
     R.
@@ -216,6 +217,7 @@ def qr(a: Operand) -> Result:
     return _unique("qr", a, thin=False)
 
 
+@array_valued
 def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the orthogonal Q of `varmat.qr`.
 
@@ -250,6 +252,7 @@ def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     return _unique("qr_Q", a, thin=False)[0]
 
 
+@array_valued
 def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the upper trapezoidal R of `varmat.qr`, as large as the matrix.
 
@@ -284,6 +287,7 @@ def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     return _unique("qr_R", a, thin=False)[1]
 
 
+@pair_valued
 def qr_thin(a: Operand) -> Result:
     """Compute the QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R,
     that a tall matrix does not need.
@@ -322,6 +326,7 @@ def qr_thin(a: Operand) -> Result:
     return _unique("qr_thin", a, thin=True)
 
 
+@array_valued
 def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the orthonormal columns of `varmat.qr_thin`.
 
@@ -356,6 +361,7 @@ def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
     return _unique("qr_thin_Q", a, thin=True)[0]
 
 
+@array_valued
 def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the upper triangular R of `varmat.qr_thin`.
 

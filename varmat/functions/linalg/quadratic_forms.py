@@ -14,7 +14,16 @@ from varmat.functions.linalg.lapack import product
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    scalar_or_array_valued,
+)
 
 __all__ = ["quad_form", "quad_form_sym", "trace_gen_quad_form", "trace_quad_form"]
 
@@ -63,6 +72,7 @@ def _multiple(g: Adjoint, x: Operand) -> Result:
 
 
 @operation(native=True)
+@scalar_or_array_valued
 def quad_form(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """Compute the quadratic form ``b.T @ a @ b``.
 
@@ -119,6 +129,7 @@ def quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
 
 
 @operation()
+@scalar_or_array_valued
 def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """Compute the quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
 
@@ -180,6 +191,7 @@ def quad_form_sym_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ..
 
 
 @operation(native=True)
+@scalar_or_array_valued
 def trace_quad_form(a: Plain, b: Plain) -> Saved:
     """Compute the trace of the quadratic form ``b.T @ a @ b``.
 
@@ -237,6 +249,7 @@ def trace_quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, 
 
 
 @operation(native=True)
+@scalar_or_array_valued
 def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
     """Compute the trace of a product with a quadratic form, ``d @ b.T @ a @ b``.
 

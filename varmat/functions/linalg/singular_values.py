@@ -14,7 +14,7 @@ from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.linalg.eigenvalues import check_vectors, reciprocal, rounding_tolerance, turn
 from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.symmetric_arguments import symmetric
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, array_valued, triple_valued
 
 __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 
@@ -168,6 +168,7 @@ def _svd(
 
 
 @implements(np.linalg.svdvals)
+@array_valued
 def singular_values(a: Operand) -> Result:
     """Compute the singular values of a matrix in descending order: `numpy.linalg.svdvals`.
 
@@ -211,6 +212,7 @@ def singular_values(a: Operand) -> Result:
     return np.linalg.svdvals(a)
 
 
+@triple_valued
 def svd(a: Operand) -> Result:
     """Compute the thin singular value decomposition ``a = u @ diag(s) @ v.T``.
 
@@ -254,6 +256,7 @@ def svd(a: Operand) -> Result:
     return _thin_svd("svd", a)
 
 
+@array_valued
 def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the left singular vectors of a matrix, in columns: the first of `varmat.svd`.
 
@@ -290,6 +293,7 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
     return _thin_svd("svd_U", a)[0]
 
 
+@array_valued
 def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
     """Compute the right singular vectors of a matrix, in columns: the last of `varmat.svd`, the
     transpose of NumPy's ``Vh``.

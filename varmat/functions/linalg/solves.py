@@ -19,7 +19,19 @@ from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_invers
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import place_of
 from varmat.programs.build.factorisations import regular
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Thunk
+from varmat.typing import (
+    Adjoint,
+    EitherFunction,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    Thunk,
+    array_valued,
+    scalar_or_array_valued,
+)
 
 __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 
@@ -37,6 +49,7 @@ def _singular(function: str, a: Operand) -> MatrixError:
 
 
 @operation(np.linalg.inv)
+@array_valued
 def inv(a: Plain) -> Plain:
     """Invert a square matrix.
 
@@ -101,6 +114,7 @@ def inverse_of(a: Operand, factor: LU | None) -> Result:
 
 
 @operation(np.linalg.solve)
+@array_valued
 def solve(a: Plain, b: Plain, workspace: Function = np.empty) -> Plain | Saved:
     """Solve the linear system ``a @ x = b``.
 
@@ -178,10 +192,11 @@ def solve_tangent(
     )
 
 
-def from_the_right(name: str, left: Function, summary: str) -> Function:
+def from_the_right(name: str, left: Function, summary: str) -> EitherFunction[...]:
     """Make the function ``b @ inv(a)`` from one for ``inv(a) @ b``."""
 
     @filled(name, summary=summary)
+    @scalar_or_array_valued
     def divide(b: Operand, a: Operand) -> Result:
         """{summary}
 

@@ -20,7 +20,7 @@ from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = [
     "inverse_spd",
@@ -32,6 +32,7 @@ __all__ = [
 
 
 @operation()
+@array_valued
 def mdivide_left_spd(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
     """``inv(a) @ b`` for a symmetric positive definite `a`.
 
@@ -102,6 +103,7 @@ mdivide_right_spd = from_the_right(
 
 
 @operation(stacked=True)
+@array_valued
 def inverse_spd(a: Plain) -> Plain:
     """Invert a symmetric positive definite matrix; the result is exactly symmetric.
 

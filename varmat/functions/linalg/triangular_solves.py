@@ -16,7 +16,7 @@ from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import check_lower, mirrored, place_of, triangle_mask, tril
 from varmat.programs.build.symbol import Symbol, require
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = [
     "cho_solve",
@@ -28,6 +28,7 @@ __all__ = [
 
 
 @operation()
+@array_valued
 def solve_triangular(
     a: Plain, b: Plain, lower: bool = False, trans: int | str = 0, unit_diagonal: bool = False
 ) -> Plain:
@@ -133,6 +134,7 @@ def solve_triangular_tangent(
     return of_a, lambda t: solved(column(t, vector))
 
 
+@array_valued
 def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
     """Solve ``a @ x = b`` from a Cholesky factor of `a`.
 
@@ -184,6 +186,7 @@ def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
 
 
 @operation(stacked=True)
+@array_valued
 def chol2inv(factor: Plain) -> Plain:
     """Compute the inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly
     symmetric.
@@ -243,6 +246,7 @@ def chol2inv_tangent(r: Result, factor: Plain) -> Linear:
 
 
 @operation()
+@array_valued
 def mdivide_left_tri_low(a: Plain, b: Plain) -> Plain:
     """``inv(a) @ b`` for a lower triangular `a`: `solve_triangular` with ``lower=True``.
 

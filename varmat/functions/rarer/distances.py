@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit, outside
 from varmat.plain_arrays import special
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["cdist", "pdist", "squareform"]
 
@@ -238,6 +238,7 @@ def _distances(
     )
 
 
+@array_valued
 def cdist(
     XA: Operand,
     XB: Operand,
@@ -301,6 +302,7 @@ def cdist(
     return _distances("cdist", a, b, np.concatenate([a, b]), metric, p, w, V, VI)
 
 
+@array_valued
 def pdist(
     X: Operand,
     metric: str = "euclidean",
@@ -352,6 +354,7 @@ def pdist(
     return upper_elements(_distances("pdist", x, x, x, metric, p, w, V, VI))
 
 
+@array_valued
 def squareform(X: Operand) -> Result:
     """Turn the distances that `pdist` gives into a symmetric matrix, or back:
     `scipy.spatial.distance.squareform`.

@@ -8,7 +8,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import misfit
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued, scalar_or_array_valued
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson"]
 
@@ -43,6 +43,7 @@ def _parabolas(y: Operand, h: Operand) -> Result:
     return np.sum(terms, axis=-1)
 
 
+@scalar_or_array_valued
 def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1) -> Result:
     """Integrate samples by parabolas through three at a time: `scipy.integrate.simpson`.
 
@@ -107,6 +108,7 @@ def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Res
     return np.moveaxis(r, -1, axis)
 
 
+@array_valued
 def cumulative_trapezoid(
     y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
 ) -> Result:
@@ -178,6 +180,7 @@ def _first_intervals(y: Operand, h: Operand) -> Result:
     )
 
 
+@array_valued
 def cumulative_simpson(
     y: Operand, *, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
 ) -> Result:
@@ -240,6 +243,7 @@ def cumulative_simpson(
     return _with_initial("cumulative_simpson", np.cumsum(parts, axis=-1), initial, axis)
 
 
+@scalar_or_array_valued
 def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
     """Integrate ``2**k + 1`` samples by Romberg's extrapolation: `scipy.integrate.romb`.
 

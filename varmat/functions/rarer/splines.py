@@ -21,7 +21,7 @@ from varmat.functions.checks import (
 )
 from varmat.functions.rarer.linalg.banded import solve_banded, solveh_banded
 from varmat.functions.rarer.piecewise_polynomials import check_increasing, piecewise, series_of
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline", "make_lsq_spline"]
 
@@ -533,6 +533,7 @@ def _check_inside(d: int, p: Operand, x: Operand) -> None:
         )
 
 
+@array_valued
 def interpn(
     points: Operand,
     values: Operand,

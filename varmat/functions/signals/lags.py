@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values, misfit
-from varmat.typing import Adjoint, Operand, Plain, Result
+from varmat.typing import Adjoint, Operand, Plain, Result, array_valued
 
 __all__ = ["autocorrelation", "autocovariance"]
 
@@ -54,6 +54,7 @@ def causal_convolution_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain) -> Adjo
 _finite = Domain("finite", np.isfinite)
 
 
+@array_valued
 def autocovariance(y: Operand) -> Result:
     """Compute the autocovariances of a series, for all lags.
 
@@ -106,6 +107,7 @@ def _autocovariance(function: str, y: Operand) -> Result:
     return lagged_products(centred, centred) / (shape[0] - np.arange(shape[0]))
 
 
+@array_valued
 def autocorrelation(y: Operand) -> Result:
     """Compute the autocorrelations of a series: `autocovariance`, divided by its value for lag 0.
 

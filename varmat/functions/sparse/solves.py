@@ -23,7 +23,16 @@ from varmat.functions.checks import check_square, misfit
 from varmat.functions.sparse.factors import Definite, General, Pattern
 from varmat.functions.sparse.products import sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import (
+    Adjoint,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Thunk,
+    array_valued,
+    scalar_valued,
+)
 
 __all__ = [
     "sparse_inverse_subset",
@@ -151,6 +160,7 @@ def _square_sparse(function: str, a: Operand) -> Result:
     return a.in_order()
 
 
+@array_valued
 def spsolve(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse matrix.
 
@@ -198,6 +208,7 @@ def spsolve(a: Operand, b: Operand) -> Result:
     return sparse_solve(a.data, b, pattern=a.pattern)
 
 
+@array_valued
 def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     """Solve the linear system ``a @ x = b`` with a sparse symmetric positive definite matrix.
 
@@ -246,6 +257,7 @@ def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
     return sparse_solve_spd(a.data, b, pattern=a.pattern)
 
 
+@scalar_valued
 def sparse_log_determinant_spd(a: Operand) -> Result:
     """Compute the logarithm of the determinant of a sparse symmetric positive definite matrix.
 

@@ -10,7 +10,7 @@ from varmat.functions.checks import check_values, misfit
 from varmat.functions.sparse.factors import Pattern, pattern_at
 from varmat.functions.sparse.products import sparse_matmul, sparse_to_dense
 from varmat.functions.sparse.variable import SparseVar, as_sparse, is_sparse
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = [
     "csr_extract",
@@ -60,6 +60,7 @@ def _indices(function: str, name: str, x: Operand) -> Result:
     return array.astype(np.int64)
 
 
+@array_valued
 def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> Result:
     """Make the dense matrix of a sparse one in Stan's form.
 
@@ -107,6 +108,7 @@ def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> R
     return sparse_to_dense(w, pattern=_stan_pattern("csr_to_dense_matrix", m, n, w, v, u))
 
 
+@array_valued
 def csr_matrix_times_vector(
     m: int, n: int, w: Operand, v: Operand, u: Operand, b: Operand
 ) -> Result:
@@ -215,6 +217,7 @@ def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
     return result.data, result.pattern.columns + 1, result.pattern.starts + 1
 
 
+@array_valued
 def csr_extract_w(a: Operand) -> Result:
     """Return the non-zeros of a matrix, row by row: the first result of `csr_extract`.
 

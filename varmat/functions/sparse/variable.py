@@ -25,7 +25,15 @@ from varmat.functions.sparse.products import (
     sparse_to_dense,
 )
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.typing import Function, Operand, Result, Setting, Settings
+from varmat.typing import (
+    Function,
+    Operand,
+    Result,
+    Setting,
+    Settings,
+    array_valued,
+    scalar_or_array_valued,
+)
 
 __all__ = ["SparseVar", "sparse_quad_form", "to_dense"]
 
@@ -420,6 +428,7 @@ def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
 # --- functions ---
 
 
+@array_valued
 def to_dense(a: Operand) -> Result:
     """Convert a sparse matrix to a dense one.
 
@@ -456,6 +465,7 @@ def to_dense(a: Operand) -> Result:
     return as_sparse(a).to_dense()
 
 
+@scalar_or_array_valued
 def sparse_quad_form(a: Operand, b: Operand) -> Result:
     """Compute the quadratic form ``b.T @ a @ b`` of a sparse matrix.
 

@@ -15,7 +15,7 @@ from varmat.functions.checks import broadcastable, misfit
 from varmat.functions.rows import formula, row
 from varmat.functions.special import gamma_differences
 from varmat.plain_arrays import special
-from varmat.typing import Operand
+from varmat.typing import Operand, elementwise_valued
 
 __all__ = [
     "beta",
@@ -114,6 +114,7 @@ log_falling_factorial = row("log_falling_factorial",
 # fmt: on
 
 
+@elementwise_valued
 def multigammaln(a: Operand, d: int) -> Operand:
     """Logarithm of the multivariate gamma function of dimension d.
 
@@ -168,6 +169,7 @@ def _multigamma(title: str, a: Operand, d: Operand) -> Operand:
     return total
 
 
+@elementwise_valued
 def lmgamma(k: int, x: Operand) -> Operand:
     """Logarithm of the multivariate gamma function of dimension k: `multigammaln` with the
     dimension first.

@@ -15,7 +15,7 @@ import numpy as np
 
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit, outside
-from varmat.typing import Adjoint, Linear, Plain, Shape
+from varmat.typing import Adjoint, Linear, Plain, Shape, scalar_valued
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 
@@ -237,6 +237,7 @@ def _evaluated(
     return hypergeometric_series(c, p=p, function=function)
 
 
+@scalar_valued
 def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """Compute the generalised hypergeometric function pFq(a; b; z).
 
@@ -285,6 +286,7 @@ def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
     return _evaluated("hypergeometric_pFq", a, b, z)
 
 
+@scalar_valued
 def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """Compute the hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two
     parameters.
@@ -325,6 +327,7 @@ def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
     return _evaluated("hypergeometric_2F2", a, b, z, (2, 2))
 
 
+@scalar_valued
 def hypergeometric_3F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
     """Compute the hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two
     parameters.

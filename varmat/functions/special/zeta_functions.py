@@ -11,7 +11,7 @@ from varmat.functions.checks import outside
 from varmat.functions.rows import formula, row
 from varmat.functions.special import gamma_differences
 from varmat.plain_arrays import special
-from varmat.typing import Operand
+from varmat.typing import Operand, elementwise_valued
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta"]
 
@@ -43,6 +43,7 @@ zeta_difference = row("zeta_difference",
 # fmt: on
 
 
+@elementwise_valued
 def polygamma(n: int, x: Operand) -> Operand:
     """Derivative of order n of `digamma`.
 
@@ -93,6 +94,7 @@ def polygamma(n: int, x: Operand) -> Operand:
     return (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
 
 
+@elementwise_valued
 def trigamma(x: Operand) -> Operand:
     """Trigamma function, the derivative of `digamma`.
 

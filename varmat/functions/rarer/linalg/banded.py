@@ -13,7 +13,7 @@ import numpy as np
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_columns, in_the_name_of, integer, misfit, pair
 from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 
@@ -71,6 +71,7 @@ def _moved_rows(factors: Operand, x: Operand, source: slice, target: slice) -> R
     )
 
 
+@array_valued
 def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
     """Solve a system with a banded matrix: `scipy.linalg.solve_banded`.
 
@@ -181,6 +182,7 @@ def _from_factor(factor: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     return np.ascontiguousarray(lapack().dpbtrs(factor, b, lower=int(lower))[0])
 
 
+@array_valued
 def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     """Solve a system with a symmetric positive definite banded matrix:
     `scipy.linalg.solveh_banded`.
@@ -268,6 +270,7 @@ def symmetric_banded_solution_tangent(
     )
 
 
+@array_valued
 def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     """Compute the Cholesky factor of a symmetric positive definite banded matrix:
     `scipy.linalg.cholesky_banded`.
@@ -439,6 +442,7 @@ def _outer_bands(x: Operand, y: Operand) -> Result:
     return np.stack(rows)
 
 
+@array_valued
 def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     """Solve a system of the factor that `cholesky_banded` makes: `scipy.linalg.cho_solve_banded`.
 

@@ -18,7 +18,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     solve_sylvester,
 )
 from varmat.plain_arrays import scipy_linalg
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued, pair_valued
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
 
@@ -150,6 +150,7 @@ def elimination_tangent(r: Result, a: Operand) -> Linear:
 # --- polar factors ---
 
 
+@pair_valued
 def polar_decompose(a: Operand, side: str = "right") -> Result:
     """Compute the polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal
     columns and the rest.
@@ -296,6 +297,7 @@ def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
 # --- Schur factors ---
 
 
+@pair_valued
 def schur(a: Operand) -> Result:
     """Compute the real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
     `scipy.linalg.schur`.
@@ -431,6 +433,7 @@ def commuted_tangent(r: Result, t: Operand, f: Operand) -> tuple[Linear, ...]:
 # --- symmetric eigenproblems ---
 
 
+@pair_valued
 def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues and vectors of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigh`.
 
@@ -495,6 +498,7 @@ def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Re
     return w, (factor @ y if type == 3 else solve_triangular(factor, y, lower=True, trans=1))
 
 
+@array_valued
 def eigvalsh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Result:
     """Eigenvalues of symmetric matrices, ``a @ v = b @ v * w``: `scipy.linalg.eigvalsh`.
 

@@ -11,7 +11,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 from varmat.plain_arrays import scipy_linalg
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 
@@ -63,6 +63,7 @@ def _solved(
 
 
 @operation()
+@array_valued
 def solve_sylvester(a: Plain, b: Plain, q: Plain) -> Saved:
     """Solve the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
 
@@ -137,6 +138,7 @@ def solve_sylvester_tangent(r: Result, a: Operand, b: Operand, q: Operand) -> tu
 
 
 @operation()
+@array_valued
 def solve_continuous_lyapunov(a: Plain, q: Plain) -> Saved:
     """Solve the Lyapunov equation ``a @ x + x @ a.T = q``:
     `scipy.linalg.solve_continuous_lyapunov`.
@@ -204,6 +206,7 @@ def solve_continuous_lyapunov_tangent(r: Result, a: Operand, q: Operand) -> tupl
 
 
 @operation()
+@array_valued
 def solve_discrete_lyapunov(a: Plain, q: Plain, method: str | None = None) -> Plain:
     """Solve the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
 

@@ -12,7 +12,7 @@ from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square, solve_sylvester
 from varmat.plain_arrays import scipy_linalg
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, array_valued
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 
@@ -57,6 +57,7 @@ def _or_nan(function: Function, *args: Operand) -> np.ndarray:
 
 
 @operation()
+@array_valued
 def sqrtm(a: Plain) -> Plain:
     """Compute the principal square root of a matrix: `scipy.linalg.sqrtm`.
 
@@ -114,6 +115,7 @@ def sqrtm_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation()
+@array_valued
 def logm(a: Plain) -> Plain:
     """Compute the principal logarithm of a matrix: `scipy.linalg.logm`.
 
@@ -195,6 +197,7 @@ def logm_tangent(r: Result, a: Operand) -> Linear:
 
 
 @operation()
+@array_valued
 def signm(a: Plain) -> Plain:
     """Compute the sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left
     of the imaginary axis.
@@ -271,6 +274,7 @@ def signm_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: solve_sylvester(n, n, t - r @ t @ r)
 
 
+@array_valued
 def fractional_matrix_power(a: Operand, t: Operand) -> Result:
     """Raise a matrix to any real power, the principal one: `scipy.linalg.fractional_matrix_power`.
 
@@ -321,6 +325,7 @@ def fractional_matrix_power(a: Operand, t: Operand) -> Result:
 # --- functions of the eigenvalues ---
 
 
+@array_valued
 def funm(a: Operand, func: Function, derivative: Function) -> Result:
     """Compute a function of a matrix, given as a function of its eigenvalues: `scipy.linalg.funm`.
 

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.operation import as_operand
 from varmat.functions.linalg.matrix_functions import expm
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 
@@ -30,6 +30,7 @@ def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Result, Re
     return e[:n, :n], e[n:, :n]
 
 
+@array_valued
 def cosm(a: Operand) -> Result:
     """Compute the cosine of a matrix: `scipy.linalg.cosm`.
 
@@ -64,6 +65,7 @@ def cosm(a: Operand) -> Result:
     return _cosine_and_sine("cosm", a, -1.0)[0]
 
 
+@array_valued
 def sinm(a: Operand) -> Result:
     """Compute the sine of a matrix: `scipy.linalg.sinm`.
 
@@ -98,6 +100,7 @@ def sinm(a: Operand) -> Result:
     return _cosine_and_sine("sinm", a, -1.0)[1]
 
 
+@array_valued
 def tanm(a: Operand) -> Result:
     """Compute the tangent of a matrix: `scipy.linalg.tanm`.
 
@@ -135,6 +138,7 @@ def tanm(a: Operand) -> Result:
     return np.linalg.solve(cosine, sine)
 
 
+@array_valued
 def coshm(a: Operand) -> Result:
     """Compute the hyperbolic cosine of a matrix: `scipy.linalg.coshm`.
 
@@ -169,6 +173,7 @@ def coshm(a: Operand) -> Result:
     return _cosine_and_sine("coshm", a, 1.0)[0]
 
 
+@array_valued
 def sinhm(a: Operand) -> Result:
     """Compute the hyperbolic sine of a matrix: `scipy.linalg.sinhm`.
 
@@ -204,6 +209,7 @@ def sinhm(a: Operand) -> Result:
     return _cosine_and_sine("sinhm", a, 1.0)[1]
 
 
+@array_valued
 def tanhm(a: Operand) -> Result:
     """Compute the hyperbolic tangent of a matrix: `scipy.linalg.tanhm`.
 

@@ -16,7 +16,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     solve_discrete_lyapunov,
 )
 from varmat.plain_arrays import scipy_linalg
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
 
@@ -44,6 +44,7 @@ def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
         raise MatrixError(f"{function}: there is no stabilising solution ({error})!") from None
 
 
+@array_valued
 def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
     """Find the stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
     `scipy.linalg.solve_continuous_are`.
@@ -122,6 +123,7 @@ def continuous_riccati_tangent(
     return (lambda t: change(t.T @ x + x @ t), of_b, change, lambda t: change(gain.T @ t @ gain))
 
 
+@array_valued
 def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
     """Find the stabilising solution of the discrete equation of Riccati:
     `scipy.linalg.solve_discrete_are`.

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_choice, integer, misfit
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = [
     "block_diag",
@@ -33,6 +33,7 @@ def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result
     return x
 
 
+@array_valued
 def toeplitz(c: Operand, r: Operand = None) -> Result:
     """Make the matrix with constant diagonals: `scipy.linalg.toeplitz`.
 
@@ -75,6 +76,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     return np.concatenate([c[::-1], r[1:]])[m - 1 - np.arange(m)[:, None] + np.arange(n)]
 
 
+@array_valued
 def hankel(c: Operand, r: Operand = None) -> Result:
     """Make the matrix with constant antidiagonals: `scipy.linalg.hankel`.
 
@@ -110,6 +112,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
     return np.concatenate([c, r[1:]])[np.arange(np.size(c))[:, None] + np.arange(np.size(r))]
 
 
+@array_valued
 def circulant(c: Operand) -> Result:
     """Make the matrix whose columns are each the column before, moved down by one place:
     `scipy.linalg.circulant`.
@@ -148,6 +151,7 @@ def circulant(c: Operand) -> Result:
     return c[(np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
+@array_valued
 def companion(a: Operand) -> Result:
     """Make the companion matrix of a polynomial, whose eigenvalues are its roots:
     `scipy.linalg.companion`.
@@ -185,6 +189,7 @@ def companion(a: Operand) -> Result:
     return np.concatenate([np.reshape(-a[1:] / a[0], (1, n)), np.eye(n - 1, n)])
 
 
+@array_valued
 def block_diag(*arrs: Operand) -> Result:
     """Make the matrix with given blocks along its diagonal, and zeros elsewhere:
     `scipy.linalg.block_diag`.
@@ -234,6 +239,7 @@ def block_diag(*arrs: Operand) -> Result:
     return np.concatenate(rows)
 
 
+@array_valued
 def khatri_rao(a: Operand, b: Operand) -> Result:
     """Compute the Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
 
@@ -274,6 +280,7 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
     return np.reshape(a[:, None, :] * b, (np.shape(a)[0] * np.shape(b)[0], np.shape(a)[1]))
 
 
+@array_valued
 def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     """Make the matrix whose product with a vector is the convolution of `a` with it:
     `scipy.linalg.convolution_matrix`.

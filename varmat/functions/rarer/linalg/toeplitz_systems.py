@@ -12,7 +12,7 @@ from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.rarer.linalg.structured_matrices import check_vector
 from varmat.functions.rarer.signals.nd_convolutions import convolve
 from varmat.plain_arrays import scipy_linalg
-from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk, array_valued
 
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
@@ -26,6 +26,7 @@ def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
     return c, c
 
 
+@array_valued
 def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     """Multiply a Toeplitz matrix by a vector or a matrix, by convolution:
     `scipy.linalg.matmul_toeplitz`.
@@ -69,6 +70,7 @@ def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     return convolve(np.reshape(diagonals, (-1, 1)), x)[n - 1 : n - 1 + m]
 
 
+@array_valued
 def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     """Solve a system with a Toeplitz matrix by Levinson's recursion: `scipy.linalg.solve_toeplitz`.
 
@@ -162,6 +164,7 @@ def toeplitz_solution_tangent(x: Result, c: Operand, r: Operand, b: Operand) -> 
     )
 
 
+@array_valued
 def solve_circulant(c: Operand, b: Operand) -> Result:
     """Solve a system with a circulant matrix by Fourier transforms: `scipy.linalg.solve_circulant`.
 

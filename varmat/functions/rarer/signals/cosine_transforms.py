@@ -14,7 +14,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array, check_choice, integer
 from varmat.functions.docstrings import filled
 from varmat.plain_arrays import scipy_fft
-from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
+from varmat.typing import Adjoint, ArrayFunction, Axes, Operand, Plain, Result, array_valued
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
@@ -139,8 +139,9 @@ _MAKHOUL = """* J. Makhoul, "A fast cosine transform in one and two dimensions",
     """
 
 
-def _of_one_axis(name: str, title: str, example: str) -> Function:
+def _of_one_axis(name: str, title: str, example: str) -> ArrayFunction[...]:
     @filled(name, title=title, example=example, makhoul=_MAKHOUL if "ct" in name else "")
+    @array_valued
     def transform(
         x: Operand,
         type: int = 2,
@@ -195,10 +196,11 @@ def _of_one_axis(name: str, title: str, example: str) -> Function:
     return transform
 
 
-def _of_axes(name: str, title: str) -> Function:
+def _of_axes(name: str, title: str) -> ArrayFunction[...]:
     makhoul = _MAKHOUL if "ct" in name else ""
 
     @filled(name, title=title, one=name.removesuffix("n"), makhoul=makhoul)
+    @array_valued
     def transform(
         x: Operand,
         type: int = 2,

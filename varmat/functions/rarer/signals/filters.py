@@ -18,7 +18,7 @@ from varmat.functions.checks import (
     misfit,
 )
 from varmat.functions.signals.recurrences import lfilter
-from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result, array_valued
 
 __all__ = ["filtfilt", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
 
@@ -100,6 +100,7 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
     return y, np.stack(states)
 
 
+@array_valued
 def lfilter_zi(b: Operand, a: Operand) -> Result:
     """Find the state in which a filter answers a constant input 1 by a constant:
     `scipy.signal.lfilter_zi`.
@@ -151,6 +152,7 @@ def _padded(c: Operand, size: int) -> Result:
     return np.concatenate([c, np.zeros(size - np.size(c))]) if np.size(c) < size else c
 
 
+@array_valued
 def sosfilt_zi(sos: Operand) -> Result:
     """Find the states in which a filter in sections answers a constant input 1 by a constant:
     `scipy.signal.sosfilt_zi`.
@@ -222,6 +224,7 @@ def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
     return y[(*start, slice(padlen, np.shape(y)[axis] - padlen))]
 
 
+@array_valued
 def filtfilt(
     b: Operand,
     a: Operand,
@@ -302,6 +305,7 @@ def _default_padding(sos: Operand) -> int:
     )
 
 
+@array_valued
 def sosfiltfilt(
     sos: Operand, x: Operand, axis: int = -1, padtype: Operand = "odd", padlen: Operand = None
 ) -> Result:

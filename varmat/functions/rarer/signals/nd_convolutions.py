@@ -13,7 +13,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_choice, misfit
 from varmat.plain_arrays import scipy_fft, scipy_signal, unbroadcast
-from varmat.typing import Adjoint, Axes, Operand, Plain, Result
+from varmat.typing import Adjoint, Axes, Operand, Plain, Result, array_valued
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
@@ -135,6 +135,7 @@ def _over(
     return nd_convolution(a, np.flip(v) if reverse else v, mode=mode, method=method, axes=axes)
 
 
+@array_valued
 def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Convolution of arrays with the same number of axes: `scipy.signal.convolve`.
 
@@ -180,6 +181,7 @@ def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto
     return _over("convolve", in1, in2, mode, method, None)
 
 
+@array_valued
 def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto") -> Result:
     """Cross-correlation of arrays with the same number of axes: `scipy.signal.correlate`.
 
@@ -219,6 +221,7 @@ def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "aut
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
+@array_valued
 def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None) -> Result:
     """Convolution by Fourier transforms: `scipy.signal.fftconvolve`.
 
@@ -258,6 +261,7 @@ def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = Non
     return _over("fftconvolve", in1, in2, mode, "fft", axes)
 
 
+@array_valued
 def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None) -> Result:
     """Convolution by Fourier transforms piece by piece, of a long array with a short one:
     `scipy.signal.oaconvolve`.
@@ -333,6 +337,7 @@ def _two_dimensional(
     return nd_convolution(padded, v, mode="valid", **settings)
 
 
+@array_valued
 def convolve2d(
     in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
 ) -> Result:
@@ -379,6 +384,7 @@ def convolve2d(
     return _two_dimensional("convolve2d", in1, in2, mode, boundary, fillvalue, False)
 
 
+@array_valued
 def correlate2d(
     in1: Operand, in2: Operand, mode: str = "full", boundary: str = "fill", fillvalue: Operand = 0
 ) -> Result:

@@ -11,13 +11,14 @@ from varmat.functions.checks import check_choice, integer, outside
 from varmat.functions.rarer.signals.filters import series_along
 from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
 from varmat.plain_arrays import scipy_signal
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = ["detrend", "hilbert", "resample", "savgol_filter"]
 
 _EXTENSIONS = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
 
+@array_valued
 def savgol_filter(
     x: Operand,
     window_length: int,
@@ -118,6 +119,7 @@ def savgol_filter(
     return np.concatenate([left, middle, right], axis=axis)
 
 
+@array_valued
 def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0) -> Result:
     """Remove the straight line, or the mean, from a series: `scipy.signal.detrend`.
 
@@ -229,6 +231,7 @@ def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
+@array_valued
 def resample(x: Operand, num: int, axis: int = 0) -> Result:
     """Compute a periodic series at another number of places, by Fourier transforms:
     `scipy.signal.resample`.
