@@ -149,7 +149,7 @@ class RecordedBatches:
                 yield value, data[: len(samples)], data[len(samples) :]
 
     def _pieces(self, size: int, piece: int) -> list[np.ndarray]:
-        """Return all rows in pieces, none of which has this size."""
+        """Return all rows in pieces of other sizes."""
         for count in range(-(-self._count // piece), self._count + 1):
             pieces = np.array_split(np.arange(self._count), count)
             if size not in map(len, pieces):

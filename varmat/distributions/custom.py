@@ -177,8 +177,7 @@ class FromTerms(Distribution):
     terms : array_like
         The log density of each observation.
     shape : tuple of int
-        The shape of the observations. The terms have its first axes, the others are those of one
-        observation.
+        The shape of the observations: first the axes of the terms, then those of one observation.
     """
 
     def __init__(self, title: str, terms: Operand, shape: Shape) -> None:

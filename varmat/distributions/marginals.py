@@ -67,7 +67,7 @@ def marginal(
 def observed_terms(distribution: Distribution, terms: Operand, y: np.ndarray) -> Result:
     """Return the log density of the observed elements of each vector that has any.
 
-    Vectors of other distributions than those of `marginal` are left out if an element is missing.
+    Vectors with a gap are left out unless `marginal` knows their distribution.
 
     Parameters
     ----------

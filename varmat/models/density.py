@@ -12,9 +12,8 @@ import numpy as np
 from varmat import html
 from varmat.core.array_methods import FLOAT64
 from varmat.core.tape import nested
-from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
-from varmat.derivatives.inputs_and_outputs import recording, scalar_result
+from varmat.core.variables import var
 from varmat.derivatives.recorded import RecordedWithData
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.derivatives.structure import leaves_of
@@ -428,42 +427,6 @@ class NamedDensity:
             raise misfit(function, title, np.shape(q), f"have shape {self._shape}")
         point: np.ndarray = q
         return point
-
-    def log_density(self, q: Operand, propto: bool = True, jacobian: bool = True) -> float:
-        """Compute the log density at an unconstrained point.
-
-        Parameters
-        ----------
-        q : array_like, shape (N,)
-        propto : bool
-            Passed to the function of the user if it takes it, and otherwise of no effect.
-        jacobian : bool
-            Add the log-Jacobian of the transforms: the density is then one of `q`, not of the
-            parameters.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        DomainError
-            If a function of the model refuses the point.
-        ShapeError
-            If `q` has another shape, or the function of the user returned an array.
-
-        Notes
-        -----
-        Once a gradient has been recorded, the value is that of the recording, in microseconds.
-        """
-        point, recorder = self.point("log_density", q), self.recorder()
-        if recorder is not None and recorder.known(point, propto, jacobian) is not None:
-            return float(recorder(point, propto, jacobian)[0])
-        # Called with plain numbers and propto, a density would drop all its terms.
-        with recording() as tape:
-            y = self._target(borrow_leaf(point, tape), propto, jacobian)
-            y = scalar_result("log_density", y, tape)
-            return y if type(y) is float else float(y.val)
 
     def constrain(
         self,

@@ -15,9 +15,10 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.tape import Tape, nested
+from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
-from varmat.core.variables import var
 from varmat.derivatives.hessians import hessian, hessian_times_vector
+from varmat.derivatives.inputs_and_outputs import recording, scalar_result
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible, RecordedWithData, recorded
 from varmat.derivatives.reverse import value_and_grad
 from varmat.functions.checks import misfit
@@ -112,6 +113,42 @@ class DensityModel(NamedDensity):
     def _hessian(self) -> Function:
         second: Function = hessian(self._target)
         return recorded(second) if isinstance(self._value_and_grad, Recorded) else second
+
+    def log_density(self, q: Operand, propto: bool = True, jacobian: bool = True) -> float:
+        """Compute the log density at an unconstrained point.
+
+        Parameters
+        ----------
+        q : array_like, shape (N,)
+        propto : bool
+            Passed to the function of the user if it takes it, and otherwise of no effect.
+        jacobian : bool
+            Add the log-Jacobian of the transforms: the density is then one of `q`, not of the
+            parameters.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        DomainError
+            If a function of the model refuses the point.
+        ShapeError
+            If `q` has another shape, or the function of the user returned an array.
+
+        Notes
+        -----
+        Once a gradient has been recorded, the recording gives the value, in microseconds.
+        """
+        point, recorder = self.point("log_density", q), self.recorder()
+        if recorder is not None and recorder.known(point, propto, jacobian) is not None:
+            return float(recorder(point, propto, jacobian)[0])
+        # Called with plain numbers and propto, a density would drop all its terms.
+        with recording() as tape:
+            y = self._target(borrow_leaf(point, tape), propto, jacobian)
+            y = scalar_result("log_density", y, tape)
+            return y if type(y) is float else float(y.val)
 
     def log_density_hessian(
         self, q: Operand, propto: bool = True, jacobian: bool = True

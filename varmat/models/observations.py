@@ -183,8 +183,8 @@ def observed(
         Makes a parameter of the observations that are nan, masked, None or `NA`, from their number:
         `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``, and the results
         have ``y`` with the gaps filled, and the log-likelihood ``y_observed`` of each value that is
-        there. Of vectors it is that of their observed part, for normal and Student t distributions;
-        of other distributions that of vectors without gaps. Or ``"integrated"``: the distribution
+        there. Normal and Student t vectors count with their observed part; other vectors are
+        left out if they have a gap. Or ``"integrated"``: the distribution
         integrates them out, as `LinearStateSpace` and `HiddenMarkov` do. By default they are
         refused.
     weights : array_like, optional
