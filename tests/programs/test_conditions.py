@@ -69,7 +69,13 @@ SELECTIONS = {
         + np.where(np.repeat(np.stack([x[0] > 0, x[1] < 1, x[2] > 0.5]), len(x) // 3), x, 0.5)
         + np.concatenate([x[:1] > 0, x[1:]]) * x + np.where(np.append(x[:1] > 0, x[1:] < 0), 1.0, x)
     ),
-    "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
+    "compared and counted": lambda x:
+        np.sum(np.where(((x > 0) == (x < 1)) | ((x > 0.5) != (x < 2)), x, x**2)
+               + abs(x > 0) * (x < 1).astype(int) * x + np.where((x > 0) == True, x, 0.5)  # noqa: E712
+               + np.where(((x > 0) >= (x < 0.5)).astype(bool), x, 2.0 * x))
+        + np.max(x > 1) * x[0] + np.min(x > -1) * x[1] + np.cumsum(x > 0) @ x
+        + np.sum(np.maximum(x > 0, x < -1) * x) + np.prod(x > -2) * x[3],
+        "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }  # fmt: skip
 
 
@@ -114,8 +120,6 @@ def test_special_values_are_compared_as_numpy_compares_them(compare):
     lambda x: x[0] * np.asarray(x > 0)[0],
     lambda x: np.array(x > 0, dtype=float) @ x,
     lambda x: x[0] * len(x > 0),
-    lambda x: x[0] if (x > 0)[0] == True else x[1],  # noqa: E712 - what people write
-    lambda x: np.sum((x > 0).astype(int) * x),
     lambda x: next(x[int(c)] for c in x > 0),
     lambda x: np.sum(np.where((x > 0) & 1, x, 0.0)),
     lambda x: np.sum(np.where((x > 0) & [True, False, True], x, 0.0)),

@@ -166,8 +166,11 @@ _REARRANGE = {np.broadcast_to, np.copy, np.repeat, np.roll, np.tile}
 _JOIN = {np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack}
 # Functions that reduce a condition, and its methods for them.
 _REDUCE: dict[Function, str] = {
-    np.sum: "sum", np.count_nonzero: "sum", np.mean: "mean", np.any: "any", np.all: "all"
+    np.sum: "sum", np.count_nonzero: "sum", np.mean: "mean", np.any: "any", np.all: "all",
+    np.max: "any", np.min: "all",
 }  # fmt: skip
+# Functions that make numbers of a condition.
+_COUNT = {np.cumprod, np.cumsum, np.prod}
 
 
 class Condition:
@@ -198,10 +201,12 @@ class Condition:
         return SELECTION(self.variable, *choices)
 
     def astype(self, dtype: DTypeLike) -> Operand:
-        """Convert the condition to zeros and ones."""
-        if np.dtype(dtype) != np.float64:
+        """Convert the condition to zeros and ones; integers are floating-point numbers here."""
+        kind = np.dtype(dtype).kind
+        if kind not in "bif":
             refuse_look()
-        return np.copy(self.variable)
+        copy = np.copy(self.variable)
+        return Condition(copy) if kind == "b" else copy
 
     def apply_row(self, row: Operand, operands: Sequence[Operand]) -> Operand:
         """Apply a row to operands that include this condition."""
@@ -226,6 +231,8 @@ class Condition:
                 return Condition(function(self.variable, *args[1:], **kwargs))
             if function in _REDUCE:
                 return getattr(self, _REDUCE[function])(*args[1:], **kwargs)
+            if function in _COUNT:
+                return function(self.variable, *args[1:], **kwargs)
         if function in _JOIN:
             joined = function(_as_numbers(args[0]), *args[1:], **kwargs)
             return Condition(joined) if _are_truths(args[0]) else joined
@@ -255,6 +262,9 @@ class Condition:
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
+    def __abs__(self) -> Operand:
+        return combined(np.absolute, self)
+
     def _followed(self) -> Branches:
         """Return the branches that are noted; raise for a condition on which none may depend."""
         followed = getattr(_FOLLOWED, "branches", None)
@@ -277,7 +287,7 @@ class Condition:
         return followed.decisions[-1][1]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
-    __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
+    __hash__ = refuse_look
 
     def __getattr__(self, name: str) -> Operand:
         if name.startswith("__"):
@@ -330,11 +340,13 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
     """Return the outcome of a ufunc of conditions and others: a condition for truth values only,
     and otherwise numbers.
     """
+    if ufunc in _OPERATORS:
+        return compared(ufunc, [+x if type(x) is bool else x for x in _as_numbers(operands)])
     if _are_truths(operands):
         of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
         truths = [x if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]
         return Condition(of_truths(*_as_numbers(truths)))
-    if ufunc in _OF_TRUTHS.keys() - {np.add, np.multiply} or ufunc not in dispatch.SUPPORTED:
+    if ufunc in _OF_TRUTHS.keys() - _OF_NUMBERS or ufunc not in dispatch.SUPPORTED:
         refuse_look()
     return ufunc(*_as_numbers(operands))
 
@@ -342,9 +354,12 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
 # Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
 # others make numbers, some of fewer than 64 bits.
 _OF_TRUTHS: dict[np.ufunc, Function] = dict.fromkeys((np.invert, np.logical_not), lambda x: 1.0 - x)
-_OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply), operator.mul)
-_OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add), np.maximum)
+_OF_TRUTHS[np.absolute] = np.copy
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply, np.minimum), operator.mul)
+_OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add, np.maximum), np.maximum)
 _OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))
+
+_OF_NUMBERS = {np.add, np.multiply, np.maximum, np.minimum}
 
 for _name, _ufunc in {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add,
@@ -354,3 +369,7 @@ for _name, _ufunc in {
 }.items():  # fmt: skip
     setattr(Condition, f"__{_name}__", lambda x, y, ufunc=_ufunc: combined(ufunc, x, y))
     setattr(Condition, f"__r{_name}__", lambda y, x, ufunc=_ufunc: combined(ufunc, x, y))
+for _compare, _operator in _OPERATORS.items():
+    setattr(
+        Condition, f"__{_operator.__name__}__", lambda x, y, ufunc=_compare: combined(ufunc, x, y)
+    )
