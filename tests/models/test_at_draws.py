@@ -82,6 +82,10 @@ def test_lost_rows_keep_the_numbers_that_were_drawn():
     lambda values, rng: {"y": X[vm.categorical_logit_rng(values["b"], rng=rng) - 1, 0]},
     lambda values, rng: {"y": sum(rng.random() for _ in range(MOST_CALLS + 1))},
     lambda values, rng: {"y": vm.normal_rng(0.0, values["b"][0], rng=rng)},  # not for all draws
+    # Standard numbers for one shape are not those for another.
+    lambda values, rng: {
+        "y": sum(vm.gamma_rng(values["s"], 1.0, rng=rng) for _ in range(MOST_CALLS + 1))
+    },
     lambda values, rng: {"y": np.random.default_rng(rng).random()},
     lambda values, rng: {"y": rng.standard_normal(out=np.zeros(3)) + values["s"]},
 ])  # fmt: skip
@@ -145,6 +149,7 @@ def test_many_calls_among_others_and_refused_arguments():
         return {"total": total, "two": vm.uniform_rng(0.0, 1.0, rng=rng, size=(2, 2))}
 
     rows = points(400)
+    rows[-1, 3] = 0.3  # a scale of exactly zero
     found, lost = at_draws(f, rows)
     assert sorted(lost) == np.flatnonzero(rows[:, 3] <= 0.3).tolist()
     kept = np.setdiff1d(np.arange(400), [*lost])

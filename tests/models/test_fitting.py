@@ -53,6 +53,19 @@ def test_success_is_where_nothing_can_be_gained():
     assert repr(found).startswith("no mode found (Maximum number of iterations")
 
 
+@pytest.mark.parametrize(("size", "iterations", "count"), [(3, 2, 1), (3, 100, 0), (101, 2, 0)])
+def test_hessian_is_computed_only_of_few_parameters_with_something_to_gain(
+    monkeypatch, size, iterations, count
+):
+    model, calls = vm.Model(lambda x: -np.sum(np.cosh(x - 0.3) ** 2), x=vm.real(size)), []
+    hessian = model.log_density_hessian
+    monkeypatch.setattr(
+        model, "log_density_hessian", lambda *x, **y: calls.append(x) or hessian(*x, **y)
+    )
+    found = model.optimize(np.ones(size), maxiter=iterations)
+    assert (found.success, len(calls)) == (iterations == 100, count)
+
+
 @pytest.mark.parametrize("constant", [-1e9, 0.0, 1e9])
 def test_success_does_not_depend_on_a_constant(constant):
     weights = np.array([1.0, 0.01])

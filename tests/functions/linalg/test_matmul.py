@@ -80,23 +80,17 @@ def test_weights_used_at_every_step(name, form, monkeypatch):
 
 
 @pytest.mark.parametrize("form", [vm.value_and_grad, vm.recorded])
-@pytest.mark.parametrize(
-    "shapes", [((40, 60), (60, 30)), ((40, 60), (60,)), ((60,), (60, 40)), ((2, 40, 60), (60, 30))]
-)
+@pytest.mark.parametrize("shapes", [
+    ((40, 60), (60, 30)), ((40, 60), (60,)), ((60,), (60, 40)), ((2, 40, 60), (60, 30)),
+    ((40, 60), (2, 60, 30)), ((60,), (2, 60, 30)),
+])  # fmt: skip
 def test_adjoints_of_transposes_lie_as_their_values_do(shapes, form):
     a, b = (numbers(*shape) for shape in shapes)
     w = numbers(*np.matmul(a, b).shape)
     turned = [np.ascontiguousarray(x.T) if x.ndim == 2 else x for x in (a, b)]
-    column = [
-        x[:, None] if x.ndim == 1 else x
-        for x in (b, w if b.ndim > 1 or a.ndim == 1 else w[:, None])
-    ]
-    rows = [x[None] if a.ndim == 1 else x for x in (a, w)]
-    expected = (
-        (column[1] if a.ndim > 1 else w[None]) @ column[0].mT,
-        (rows[0].mT @ (rows[1] if b.ndim > 1 else w[:, None])),
-    )
-    expected = expected[0].reshape(a.shape), expected[1].reshape(-1, *b.shape).sum(0)
+    row, column = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
+    g = w.reshape(*np.matmul(row, column).shape)
+    expected = [c.reshape(-1, *x.shape).sum(0) for c, x in ((g @ column.mT, a), (row.mT @ g, b))]
 
     def loss(x, y):
         first, second = (z.T if z.ndim == 2 else z for z in (x, y))

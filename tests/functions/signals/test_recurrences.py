@@ -176,6 +176,8 @@ REFUSED = [
      "lfilter: zi has shape (2,), but must have shape (2, 4, 2), or 1 in place of all but 2!"),
     ((B, A, SERIES), {"zi": np.ones((2, 3, 2))}, SHAPE,
      "lfilter: zi has shape (2, 3, 2), but must have shape (2, 4, 2), or 1 in place of all but 2!"),
+    ((B, A, SERIES[0]), {"zi": np.ones((3, 2))}, SHAPE,
+     "lfilter: zi has shape (3, 2), but must have shape (4, 2), or 1 in place of all but 2!"),
     ((B, A, 1.0), {}, SHAPE, "lfilter: x is a scalar, but must be an array!"),
     ((B, A, X), {"axis": 1}, ValueError, "axis 1 is out of bounds"),
     ((B, A, ["x"]), {}, TypeError, "lfilter: x"),

@@ -184,6 +184,18 @@ def test_refusals_of_symmetric_matrices(a, error, text):
             refuses_as(error, text, f, given)
 
 
+@pytest.mark.parametrize(("size", "difference", "fits"), [
+    (1e6, 5e-3, True), (1e6, 2e-2, False), (1e-3, 5e-9, True), (1e-3, 1.5e-8, False),
+])  # fmt: skip
+def test_matrices_are_symmetric_to_1e_8_of_an_element_or_of_one(size, difference, fits):
+    a = scipy.sparse.csr_array([[2.0 * size, size + difference], [size, 2.0 * size]])
+    if fits:
+        close(vm.sparse_log_determinant_spd(a), np.log(3.0 * size**2), 1e-5)
+    else:
+        text = "for a symmetric matrix!"
+        refuses(vm.DomainError, text, vm.sparse_log_determinant_spd, a)
+
+
 @pytest.mark.parametrize(("f", "args", "error", "text"), [
     (vm.spsolve, (OBLONG, np.ones(2)), SHAPE, "a has shape (2, 3), but must be a square matrix"),
     (vm.spsolve, (SINGULAR, np.ones(2)), np.linalg.LinAlgError,
