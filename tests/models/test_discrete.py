@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from comparing import close, close_slopes, refuses
+from scipy import stats
 
 import varmat as vm
 import varmat.distributions as dist
@@ -306,6 +307,48 @@ def test_results_have_draws_and_probabilities():
     assert fit.log_likelihood["z"].dims == ("chain", "draw", "site")
     by_hand = np.log(psi * missed + 1.0 - psi)
     np.testing.assert_allclose(fit.log_likelihood["z"].values[..., 1], by_hand, rtol=1e-10)
+
+
+def test_functions_of_many_operations_are_recorded_for_fewer_draws():
+    """A switch point of 40 values has 120 operations: 150 draws take Python, 300 a recording."""
+    years, counts = np.arange(40), np.random.default_rng(1).poisson(np.repeat([3.0, 1.0], 20))
+    calls = []
+
+    def of_years(early, late, switch):
+        calls.append(switch)
+        return dist.Poisson(np.where(years < switch, early, late))
+
+    model = vm.Model(
+        early=vm.positive(prior=dist.Exponential(1)),
+        late=vm.positive(prior=dist.Exponential(1)),
+        switch=vm.discrete(range(40)),
+        y=vm.observed(counts, of_years),
+    )
+    rng = np.random.default_rng(2)
+    sides = [np.where(years < k, 0, 1) for k in range(40)]
+    for draws, most in ((150, math.inf), (300, 40 * 60)):
+        rates = rng.gamma(30.0, 1 / 15.0, size=(2, draws))
+        arrays = dict(zip(("early", "late"), rates[:, np.newaxis], strict=True))
+        model.log_density([0.0, 0.0])  # finds which observations depend on which element
+        for use in (model.to_arviz, model.sample_posterior_predictive):
+            calls.clear()
+            result = use(arrays, seed=1)
+            assert (len(calls) > 40 * draws) == (most == math.inf)
+            assert len(calls) < 2 * most
+            same = use(arrays, seed=1)
+            group = "posterior" if use == model.to_arviz else "posterior_predictive"
+            assert all(np.array_equal(same[group][n], x) for n, x in result[group].items())
+        logs = np.stack([poisson_sums(counts, rates[side]) for side in sides])
+        chances = np.exp(logs - logs.max(axis=0))
+        found = model.to_arviz(arrays, seed=1)
+        expected = (chances / chances.sum(axis=0)).T
+        close(found.posterior["switch_probability"].values[0], expected, 1e-9, 1e-14)
+        of_all = np.logaddexp.reduce(logs) - math.log(40)
+        close(found.log_likelihood["switch"].values[0], of_all, 1e-12)
+
+
+def poisson_sums(counts, rates):
+    return stats.poisson.logpmf(counts[:, np.newaxis], rates).sum(axis=0)
 
 
 def test_quantities_may_name_it():

@@ -15,25 +15,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import own_tape, root_of
+from varmat.core.tape import nested
+from varmat.core.variables import own_tape, root_of, var
 from varmat.densities.random_numbers.row import Drawn, RandomNumbers, Source
 from varmat.derivatives.recorded_programs import record_values
 from varmat.derivatives.recorded_rows import run_rows
 from varmat.derivatives.structure import split
 from varmat.interrupts import Attempt
+from varmat.models.functions import Named
 from varmat.programs.ir.program import RecordingError
 from varmat.programs.record.conditions import Branches, all_hold
 from varmat.programs.run import runner_for
 from varmat.typing import Operand, Plain, Shape, Threads
 
-# From this number of draws on, a function is recorded, because compiling takes a while.
+# From this number of draws on, any function is recorded. A recording takes a while: about as long
+# as evaluating `_OPERATIONS` operations, and a function of many operations `_FEW` times more.
 MANY = 1000
+_FEW, _OPERATIONS = 100, 9000
 # A function is recorded once for each call of a generator, so those with many calls are not.
 MOST_CALLS = 12
 # Rows are computed in pieces of this number of elements, which bounds the memory.
@@ -261,6 +266,24 @@ class AtDraws:
         values = self._function(self.named(point.copy()), rng)
         return {name: np.asarray(x) for name, x in values.items()}
 
+    def pays(self, row: np.ndarray, count: int) -> bool:
+        """Return whether to record the function for this number of draws. It depends on the number
+        of operations up to a call of a generator, not on time: the random numbers would otherwise
+        depend on it too.
+
+        Parameters
+        ----------
+        row : ndarray, shape (size,)
+            A draw.
+        count : int
+        """
+        if not _FEW < count < MANY:
+            return count >= MANY
+        with nested() as tape:
+            with Attempt(), np.errstate(all="ignore"), suppress(_Call):
+                self._function(self.named(var(row)), Numbers(()))
+            return (count - _FEW) * len(tape) >= _OPERATIONS
+
     def __call__(
         self, points: np.ndarray, rng: np.random.Generator
     ) -> tuple[dict[str, np.ndarray], dict[int, Numbers]] | None:
@@ -386,3 +409,28 @@ class AtDraws:
         program, _ = record_values(stage, row.copy(), follows=Branches(0))
         result = [v.shape for v in program.outputs[1:]]
         return _Stage(runner_for(program), result, call[0] if call else None, [*results], of_calls)
+
+
+def quantities_at(
+    generated: Named, values: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, np.ndarray] | None:
+    """Return generated quantities at draws of named values, in rows; None if a recording does not
+    pay, or an error arises.
+    """
+    count = len(next(iter(values.values()), ()))
+    shapes = {name: x.shape[1:] for name, x in values.items()}
+    at_draws = AtDraws(partial(quantities, generated), shapes)
+    if not count:
+        return None
+    rows = np.concatenate([x.reshape(count, -1) for x in values.values()], axis=1)
+    if at_draws.pays(rows[0], count):
+        with Attempt(), np.errstate(all="ignore"):
+            return at_draws.everywhere(
+                rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
+            )
+    return None
+
+
+def quantities(generated: Named, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+    """Return generated quantities at one draw."""
+    return dict(generated.named_values(values, rng=rng))

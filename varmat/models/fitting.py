@@ -13,6 +13,7 @@ from varmat import html
 from varmat.core.errors import DomainError
 from varmat.derivatives.jacobians import jacobian
 from varmat.interrupts import Attempt
+from varmat.models.at_draws import quantities_at
 from varmat.models.functions import of_values, recoverable
 from varmat.models.gradients import DensityModel
 from varmat.models.layout import indexed
@@ -399,6 +400,15 @@ def named_draws(
     """Return all named values at draws. Where a function fails at a draw its values are nan;
     parameters are kept if they can be computed.
     """
+
+    generated = model.generated
+    if generated is not None and len(q):
+        with Attempt(of_values):
+            rows = [model.constrain(x, True) for x in q]
+            values = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+            recorded = quantities_at(generated, values, rng)
+            if recorded is not None:
+                return {**values, **recorded}
 
     def at(x: np.ndarray, complete: bool) -> dict[str, Operand] | None:
         with Attempt(of_values):

@@ -9,13 +9,14 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.functions.checks import misfit
 from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
+from varmat.models.at_draws import AtDraws, quantities
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import generator, never, of_values
@@ -218,27 +219,74 @@ def _named(
     name = "Model.to_arviz"
     if isinstance(draws, Mapping):
         arrays, shape = draws_of(name, dict(draws), model.layout.parameters)
-        blocks = of_blocks(name, partial(_made, model), rows_of(arrays), executor, rng)
+        points = rows_of(arrays)
+        blocks = of_blocks(name, _Completed(model, points), points, executor, rng)
         return {"posterior": stacked(name, [row for rows in blocks for row in rows], shape)}
     (q, _), size = with_missing(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
         raise misfit(name, "draws", q.shape, f"have shape (chains, draws, {size})")
     points = np.ascontiguousarray(q, float).reshape(math.prod(q.shape[:2]), size)
-    result = of_blocks(name, partial(_constrained, model), points, executor, rng)
+    result = of_blocks(name, _Constrained(model, points), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in result for row in rows], q.shape[:2])
     lp = np.array([value for _, values in result for value in values]).reshape(q.shape[:2])
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
 
 
-def _constrained(model: DensityModel, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
-    """Return all named values at a block of unconstrained vectors, and their log densities."""
-    rng = np.random.default_rng(block.seed)
-    rows = [model.constrain(q, True, True, rng) for q in block.rows]
-    return rows, [density_at(model, q, True)[0] for q in block.rows]
+class _Completed:
+    """Sent to the workers; completes a block of draws of the parameters with all named values.
+
+    Parameters
+    ----------
+    model : DensityModel
+    points : ndarray
+        All draws. Where that pays, the generated quantities are recorded, once for each worker.
+    """
+
+    def __init__(self, model: DensityModel, points: np.ndarray) -> None:
+        self.model = model
+        self._at_draws: AtDraws | None = None
+        if model.generated is not None and len(points):
+            first = {name: np.asarray(x) for name, x in self.values(points[0]).items()}
+            shapes = {name: x.shape for name, x in first.items()}
+            at_draws = AtDraws(partial(quantities, model.generated), shapes, "serial")
+            if at_draws.pays(_flat(first), len(points)):
+                self._at_draws = at_draws
+
+    def values(self, point: np.ndarray) -> dict[str, Operand]:
+        """Return parameters and transformed parameters."""
+        return self.model.completed(self.model.layout.split(point))
+
+    def __call__(self, block: Draws) -> Any:
+        values = [self.values(point) for point in block.rows]
+        recorded = self._recorded(values, block) if self._at_draws is not None else None
+        if recorded is not None:
+            return [
+                {**row, **{name: x[i] for name, x in recorded.items()}}
+                for i, row in enumerate(values)
+            ]
+        rng = np.random.default_rng(block.seed)
+        return [self.model.with_quantities(row, rng) for row in values]
+
+    def _recorded(self, values: list[dict[str, Operand]], block: Draws) -> NamedArrays | None:
+        at_draws, rng = self._at_draws, np.random.default_rng(block.seed)
+        assert at_draws is not None
+        rows = np.stack([_flat(row) for row in values])
+        with Attempt(), np.errstate(all="ignore"):
+            return at_draws.everywhere(
+                rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
+            )
+        return None
 
 
-def _made(model: DensityModel, block: Draws) -> list[dict[str, Operand]]:
-    """Return parameters, transformed parameters and generated quantities at a block of draws."""
-    rng = np.random.default_rng(block.seed)
-    values = map(model.layout.split, block.rows)
-    return [model.with_quantities(model.completed(value), rng) for value in values]
+class _Constrained(_Completed):
+    """Completes a block of unconstrained vectors; returns the log densities too."""
+
+    def values(self, point: np.ndarray) -> dict[str, Operand]:
+        return self.model.constrain(point, True)
+
+    def __call__(self, block: Draws) -> Any:
+        return super().__call__(block), [density_at(self.model, q, True)[0] for q in block.rows]
+
+
+def _flat(values: Mapping[str, Operand]) -> np.ndarray:
+    return np.concatenate([np.empty(0), *(np.ravel(x) for x in values.values())])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.interrupts import Attempt
-from varmat.models.at_draws import MANY, AtDraws
+from varmat.models.at_draws import AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, real_arrays
@@ -119,9 +118,9 @@ class LogLikelihood:
         where an error is allowed. `completed` is that method of the model.
         """
         inner = {name: x.shape[2:] for name, x in arrays.items()}
-        is_recorded = math.prod(shape) >= MANY
-        block = _Pointwise(self, completed, inner, allows, is_recorded, executor is None)
-        blocks = of_blocks(self.title, block, rows_of(arrays), executor)
+        rows = rows_of(arrays)
+        block = _Pointwise(self, completed, inner, allows, rows, executor is None)
+        blocks = of_blocks(self.title, block, rows, executor)
         shapes = next(
             ({n: x.shape[1:] for n, x in value.items()} for value, _ in blocks if value), {}
         )
@@ -155,8 +154,8 @@ class _Pointwise:
         The shapes of the parameters, which are in sequence in a row of a block.
     allows : callable
         Whether an error is allowed.
-    is_recorded : bool
-        Record the terms, once for each worker.
+    rows : ndarray
+        All draws. Where that pays, the terms are recorded, once for each worker.
     is_alone : bool
         Whether there is only one worker, so that threads may share a block.
     """
@@ -167,12 +166,13 @@ class _Pointwise:
         completed: Function,
         inner: dict[str, Shape],
         allows: Callable[[Exception], bool],
-        is_recorded: bool,
+        rows: np.ndarray,
         is_alone: bool,
     ) -> None:
         self._terms, self._completed, self._allows = terms, completed, allows
-        self._is_recorded = is_recorded
         self._at_draws = AtDraws(self._values, inner, None if is_alone else "serial")
+        there = rows[~np.isnan(rows).all(axis=1)][:1]
+        self._is_recorded = len(there) > 0 and self._at_draws.pays(there[0], len(rows))
 
     def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
         return self._terms.at(self._completed(values))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from varmat.derivatives.recorded_programs import record_values
 from varmat.interrupts import Attempt
-from varmat.models.at_draws import MANY, AtDraws
+from varmat.models.at_draws import AtDraws, quantities
 from varmat.models.blocks import rows_of
 from varmat.models.callbacks import Callbacks
 from varmat.models.functions import of_values
@@ -164,10 +165,10 @@ class NativeModel:
             groups = [group for group in _GROUPS if group in result]
             total = sum(math.prod(result[group][_POINT].shape[:2]) for group in groups)
             count = Count("Generated quantities", total, progress_bar)
-            at_draws = self._at_draws() if total >= MANY else None
+            at_draws = self._at_draws()
             try:
                 for group in groups:
-                    self._complete(result[group], _GROUPS[group], count, at_draws)
+                    self._complete(result[group], _GROUPS[group], count, at_draws, total)
             except KeyboardInterrupt:  # return what there is, as nutpie does
                 self._leave_out([result[group] for group in groups], count.done)
                 missing = (name for name in self._later if name not in self._parameters)
@@ -198,26 +199,29 @@ class NativeModel:
         generated = self.calls.model.generated
         if not self._reads_draws or generated is None:
             return None
-
-        def quantities(values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-            return dict(generated.named_values(values, rng=rng))
-
-        return AtDraws(quantities, self._transformed)
+        return AtDraws(partial(quantities, generated), self._transformed)
 
     def _complete(
-        self, draws: dict[str, np.ndarray], is_kept: bool, count: Count, at_draws: AtDraws | None
+        self,
+        draws: dict[str, np.ndarray],
+        is_kept: bool,
+        count: Count,
+        at_draws: AtDraws | None,
+        total: int,
     ) -> None:
-        """Add to a group of draws the values that are made after sampling."""
+        """Add to a group of draws the values that are made after sampling, of `total` draws."""
         calls, points = self.calls, draws[_POINT]
         there = ~np.isnan(points).all(axis=2)  # not where a chain was interrupted
         rng = np.random.default_rng([calls.seed, is_kept])
         if at_draws is not None and there.any():
             with Attempt():
                 rows = rows_of({name: draws[name] for name in self._transformed})[there.ravel()]
-                with np.errstate(all="ignore"):
-                    result = at_draws.everywhere(
-                        rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
-                    )
+                result = None
+                if at_draws.pays(rows[0], total):
+                    with np.errstate(all="ignore"):
+                        result = at_draws.everywhere(
+                            rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
+                        )
                 if result is not None and all(
                     x.shape[1:] == calls.shapes.get(name) for name, x in result.items()
                 ):

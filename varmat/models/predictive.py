@@ -12,7 +12,7 @@ from varmat import html
 from varmat.core.errors import DomainError
 from varmat.functions.checks import misfit
 from varmat.functions.missing import with_missing
-from varmat.models.at_draws import MANY, AtDraws
+from varmat.models.at_draws import AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
@@ -170,7 +170,7 @@ class Predictor:
     ) -> dict[str, np.ndarray]:
         """Simulate at draws of the parameters; return arrays of shape (chains, draws, ...)."""
         shapes, rows = {name: x.shape[2:] for name, x in draws.items()}, rows_of(draws)
-        block = _Simulation(self, self.named("simulate", simulate), shapes, len(rows) >= MANY)
+        block = _Simulation(self, self.named("simulate", simulate), shapes, rows)
         return self.joined(block, rows, draws_in(draws), executor)
 
     def joined(
@@ -200,10 +200,11 @@ class _Simulation:
     """Simulates at the draws of a block, in a worker. An error says at which draw it arose."""
 
     def __init__(
-        self, predictor: Predictor, function: Named, shapes: dict[str, Shape], is_recorded: bool
+        self, predictor: Predictor, function: Named, shapes: dict[str, Shape], rows: np.ndarray
     ) -> None:
-        self._predictor, self._function, self._is_recorded = predictor, function, is_recorded
+        self._predictor, self._function = predictor, function
         self._at_draws = AtDraws(self._values, shapes, "serial")
+        self._is_recorded = len(rows) > 0 and self._at_draws.pays(rows[0], len(rows))
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         return dict(self._function(self._completed(values, rng), rng=rng))
@@ -235,9 +236,9 @@ class _Simulation:
 class _Prior(_Simulation):
     """Draws parameters from the prior, and computes transformed parameters."""
 
-    def __init__(self, predictor: Predictor, function: Named, is_recorded: bool) -> None:
+    def __init__(self, predictor: Predictor, function: Named, rows: np.ndarray) -> None:
         # A recording has an argument.
-        super().__init__(predictor, function, {" nothing": ()}, is_recorded)
+        super().__init__(predictor, function, {" nothing": ()}, rows)
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         return self._all(self._function({}, rng=rng), rng)
@@ -330,8 +331,9 @@ def prior_predictive(
     """Draw and simulate for `Model.sample_prior_predictive`."""
     model, simulate = predictor.model, predictor.simulation(simulate)
     prior = prior or model.stated.drawer(predictor.function, model.transformed)
-    block = _Prior(predictor, predictor.named("prior", prior), draws >= MANY)
-    drawn = predictor.joined(block, np.zeros((draws, 1)), (1, draws)) if draws else {}
+    rows = np.zeros((draws, 1))
+    block = _Prior(predictor, predictor.named("prior", prior), rows)
+    drawn = predictor.joined(block, rows, (1, draws)) if draws else {}
     groups = {"prior": drawn}
     if simulate is not None:
         names = (*model.layout.parameters, *model.stated.discrete)
