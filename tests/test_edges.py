@@ -10,6 +10,7 @@ import pytest
 from comparing import close, equal, refuses
 
 import varmat as vm
+from varmat.stan import containers
 from varmat.testing import expect_ad, expect_ad_matvar
 
 M23, M32 = np.ones((2, 3)), np.ones((3, 2))
@@ -41,13 +42,13 @@ REFUSED = {
         "uniform_lcdf: Upper bound parameter is 1.0, but must be greater than the lower bound!"),
     "no interval, product": (lambda: vm.uniform_cdf(vm.var([2.5, 3.0]), 2.0, 1.0), vm.DomainError,
         "uniform_cdf: Upper bound parameter is 1.0, but must be greater than the lower bound!"),
-    "size": (lambda: vm.zeros_vector(2.0), TypeError,
+    "size": (lambda: containers.zeros_vector(2.0), TypeError,
         "zeros_vector: n is 2.0, but must be an integer!"),
-    "place": (lambda: vm.one_hot_vector(3, 1.0), TypeError,
+    "place": (lambda: containers.one_hot_vector(3, 1.0), TypeError,
         "one_hot_vector: k is 1.0, but must be an integer!"),
-    "count": (lambda: vm.rep_matrix(vm.var(1.0), 2, 1.5), TypeError,
+    "count": (lambda: containers.rep_matrix(vm.var(1.0), 2, 1.5), TypeError,
         "rep_matrix: n is 1.5, but must be an integer!"),
-    "counts": (lambda: vm.rep_array(1.0, [2, 3]), TypeError,
+    "counts": (lambda: containers.rep_array(1.0, [2, 3]), TypeError,
         "rep_array: counts[0] is [2, 3], but must be an integer!"),
     "rows": (lambda: vm.to_matrix(np.ones(4), 2.0, 2), TypeError,
         "to_matrix: m is 2.0, but must be an integer!"),

@@ -249,6 +249,13 @@ _MOVED = {
         digamma_excess log_factorial_excess log_gamma_excess log_gamma_excess_derivative
     """,
     "varmat.functions.special.zeta_functions": "zeta_difference",
+    "varmat.stan.functions": """
+        identity_matrix linspaced_array linspaced_row_vector linspaced_vector one_hot_array
+        one_hot_int_array one_hot_row_vector one_hot_vector ones_array ones_int_array
+        ones_row_vector ones_vector rep_array rep_matrix rep_row_vector
+        rep_vector uniform_simplex unitspaced_array zeros_array zeros_int_array
+        zeros_row_vector zeros_vector
+    """,
     "varmat.testing": """
         finite_diff_grad_hessian finite_diff_grad_hessian_auto finite_diff_gradient
         finite_diff_gradient_auto finite_diff_hessian finite_diff_hessian_auto

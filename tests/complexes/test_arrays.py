@@ -7,6 +7,7 @@ from complexes.pairs import of_pair, of_pairs, parts, recorded
 
 import varmat as vm
 from varmat.core.dispatch import COMPLEX, is_complex
+from varmat.stan import containers
 from varmat.testing import expect_ad, expect_ad_matvar
 
 RNG = np.random.default_rng(3)
@@ -141,7 +142,7 @@ def test_functions_of_the_library():
         (vm.multiply(z, z), plain @ plain), (vm.multiply(2.0, z), 2.0 * plain),
         (vm.to_vector(np.outer(z, z)), square.ravel()), (vm.diag_matrix(z), np.diag(plain)),
         (vm.add_diag(np.outer(z, z), z), square + np.diag(plain)),
-        (vm.rep_vector(z[0], 2), plain[[0, 0]]), (vm.append_row(z, z), [*plain] * 2),
+        (containers.rep_vector(z[0], 2), plain[[0, 0]]), (vm.append_row(z, z), [*plain] * 2),
         (vm.diag_pre_multiply(z, S), plain[:, None] * S),
         (vm.diag_post_multiply(S, z), S * plain), (vm.trace(np.outer(z, z)), plain @ plain),
         (vm.rows_dot_product(np.outer(z, z), S), np.sum(square * S, axis=1)),

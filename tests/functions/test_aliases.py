@@ -7,6 +7,7 @@ import pytest
 
 import varmat as vm
 from varmat.functions.aliases import alias
+from varmat.stan import containers
 
 # Main names -> others.
 ALIASES = {
@@ -35,8 +36,8 @@ ALIASES = {
 
 def test_names_of_one_function_run_one_function():
     found = {}
-    for name in sorted(vm.__all__):
-        function = getattr(vm, name)
+    for name in sorted([*vm.__all__, *containers.__all__]):
+        function = getattr(containers if name in containers.__all__ else vm, name)
         if hasattr(function, "alias_of"):
             found.setdefault(function.alias_of.__name__, []).append(name)
             assert (function.__name__, function.__doc__) == (name, function.alias_of.__doc__)

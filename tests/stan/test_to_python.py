@@ -160,6 +160,27 @@ PROGRAMS = {
           target += sum(append_row(a, p) .* linspaced_vector(4, 1, 4));
         }""", {"N": 3, "g": [2, 1, 2], "X": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
                "A": [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]}),
+    "containers": ("""
+        data { int N; int k; vector[2] v; }
+        parameters { real p; vector[2] w; }
+        transformed parameters {
+          vector[N] x = p * zeros_vector(N) + w[1] * ones_vector(N) + p * one_hot_vector(N, k);
+          row_vector[N] r = rep_row_vector(p, N) + ones_row_vector(N) - zeros_row_vector(N);
+          matrix[2, N] M = rep_matrix(w, N) + rep_matrix(r, 2) + rep_matrix(p, 2, N);
+          vector[N] l = p * linspaced_vector(N, -1, 2) + w[2] * uniform_simplex(N);
+          vector[1] one = p * linspaced_vector(1, -1, 2);
+          matrix[N, N] D = p * identity_matrix(N) + rep_matrix(v, N) * rep_matrix(v', N)';
+          row_vector[3] s = p * linspaced_row_vector(3, 0, 1) .* one_hot_row_vector(3, k);
+        }
+        model {
+          array[N] int z = one_hot_int_array(N, k);
+          array[N] real a = linspaced_array(N, 0.5, 1.5);
+          target += sum(x) + sum(r) + sum(M) + sum(l .* rep_vector(w[1], N)) + one[1] + sum(D);
+          target += z[k] * p + a[k] * p - p^2 + sum(s) + sum(zeros_int_array(N)) * p;
+          target += sum(ones_array(N)) * p + sum(ones_int_array(N)) + one_hot_array(N, k)[k] * p;
+          w ~ normal(rep_vector(0, 2), ones_vector(2));
+          target += sum(rep_matrix(v, 2)) + sum(zeros_array(N));
+        }""", {"N": 2, "k": 2, "v": [0.5, -1.5]}),
 }  # fmt: skip
 
 

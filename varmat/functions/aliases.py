@@ -10,7 +10,7 @@ from varmat.typing import Operand, Setting
 F = TypeVar("F")
 
 
-def alias(name: str, function: F) -> F:
+def alias(name: str, function: F, module: str = "varmat") -> F:
     """Make another name of a public function, with which the messages of its errors begin."""
     main: Any = function
     own, arity = main.__name__, getattr(main, "arity", None)
@@ -28,6 +28,6 @@ def alias(name: str, function: F) -> F:
             raise
 
     called.__name__ = called.__qualname__ = name
-    called.__module__ = "varmat"  # where pickle finds it
+    called.__module__ = module  # where pickle finds it
     called.alias_of = main  # type: ignore[attr-defined]
     return called  # type: ignore[return-value]

@@ -20,8 +20,9 @@ from varmat.core.elementwise import Elementwise
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
-from varmat.stan import operators, transforms, types
+from varmat.stan import containers, operators, transforms, types
 from varmat.stan import syntax as s
+from varmat.stan.containers import *  # noqa: F403
 from varmat.stan.running import Evaluation, proportional
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
@@ -121,7 +122,7 @@ def _of_varmat(name: str) -> StanFunction:
         )
         transform: StanFunction = result[direction == "unconstrain"]
         return transform
-    function: StanFunction = getattr(vm, name)
+    function: StanFunction = getattr(containers, name, None) or getattr(vm, name)
     return function
 
 
@@ -172,7 +173,9 @@ def row_of(name: str) -> Elementwise | None:
     """Find the row of the elementwise table behind a function; None if it is not elementwise."""
     if name in _NUMPY or name in _ELEMENTWISE:
         return ELEMENTWISE[_NUMPY.get(name, name)]
-    result = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
+    result = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else None
+    if result is None and name not in containers.__all__:
+        result = getattr(vm, name, None)
     result = getattr(result, "alias_of", result)
     return result if isinstance(result, Elementwise) else None
 
@@ -307,8 +310,8 @@ def _append_array(x: StanValue, y: StanValue) -> StanValue:
 
 def _rep_matrix(kinds: Kinds) -> StanFunction:
     if kinds[0] in ROWS:
-        return lambda x, m: np.transpose(vm.rep_matrix(x, m))
-    return vm.rep_matrix
+        return lambda x, m: np.transpose(containers.rep_matrix(x, m))
+    return containers.rep_matrix
 
 
 def _rep_array(kinds: Kinds) -> StanFunction:
@@ -322,7 +325,7 @@ def _rep_array(kinds: Kinds) -> StanFunction:
 
     def repeated(x: StanValue, *counts: int) -> StanValue:
         if is_differentiable(x):
-            return vm.rep_array(x, *counts)
+            return containers.rep_array(x, *counts)
         return np.full((*counts, *np.shape(x)), x, dtype_of(kind))
 
     return repeated
@@ -550,10 +553,10 @@ FUNCTIONS: dict[str, StanFunction] = {
     "minus": lambda x: -x,
     "norm": vm.norm,
     "ode_adjoint_tol_ctl": _adjoint,
-    "one_hot_array": lambda n, k: vm.one_hot_array(n, k - 1),
-    "one_hot_int_array": lambda n, k: vm.one_hot_int_array(n, k - 1),
-    "one_hot_row_vector": lambda n, k: vm.one_hot_row_vector(n, k - 1),
-    "one_hot_vector": lambda n, k: vm.one_hot_vector(n, k - 1),
+    "one_hot_array": lambda n, k: containers.one_hot_array(n, k - 1),
+    "one_hot_int_array": lambda n, k: containers.one_hot_int_array(n, k - 1),
+    "one_hot_row_vector": lambda n, k: containers.one_hot_row_vector(n, k - 1),
+    "one_hot_vector": lambda n, k: containers.one_hot_vector(n, k - 1),
     "plus": lambda x: x,
     "pow": operators.powers,
     "quantile": np.quantile,

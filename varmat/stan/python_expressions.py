@@ -44,6 +44,7 @@ _NUMPY = {
     "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2",
     "diag_matrix": "diag", "log2": "log2",
 }  # fmt: skip
+_KINDS = ("vector", "row_vector", "array")
 _TEXTS = {
     "num_elements": ("np.size({f0})", ATOM), "inv": ("1 / {0}", PRODUCT),
     "dot_product": ("{0} @ {1}", PRODUCT), "pow": ("{0} ** {1}", POWER),
@@ -51,6 +52,14 @@ _TEXTS = {
     "append_array": ("np.concatenate([{f0}, {f1}])", ATOM),
     "reduce_sum": ("{f0}({f1}, 1, len({f1}){rest3})", ATOM),
     "transpose": ("{0}.T", ATOM), "cov_exp_quad": ("vm.gp_exp_quad_cov({all})", ATOM),
+    **{f"zeros_{kind}": ("np.zeros({f0})", ATOM) for kind in _KINDS},
+    **{f"ones_{kind}": ("np.ones({f0})", ATOM) for kind in _KINDS},
+    **{f"one_hot_{kind}": ("np.eye({f0})[{m1}]", ATOM) for kind in _KINDS},
+    "zeros_int_array": ("np.zeros({f0}, int)", ATOM),
+    "ones_int_array": ("np.ones({f0}, int)", ATOM),
+    "one_hot_int_array": ("np.eye({f0}, dtype=int)[{m1}]", ATOM),
+    "identity_matrix": ("np.eye({f0})", ATOM),
+    "uniform_simplex": ("np.full({f0}, 1 / {0})", ATOM),
     "is_nan": ("np.isnan({f0})", ATOM), "is_inf": ("np.isinf({f0})", ATOM),
 }  # fmt: skip
 _TEXTS["reduce_sum_static"] = _TEXTS["reduce_sum"]
@@ -309,18 +318,29 @@ class ExpressionWriter:
             return f"{'np.logaddexp' if len(kinds) == 2 else 'vm.log_sum_exp'}({arguments})"
         if name.startswith("gp_") and not (len(kinds) > 1 and isinstance(kinds[1], ArrayType)):
             return f"vm.{name}({arguments})"
+        if name.startswith("linspaced_") and name != "linspaced_int_array":
+            count, lower, upper = map(self.text, e.arguments)
+            if count.isdigit() and count != "1":
+                return f"np.linspace({lower}, {upper}, {count})"
+            return f"np.linspace({upper}, {lower}, {count})[::-1]"  # one element is the upper end
         if name not in ("rep_vector", "rep_row_vector", "rep_matrix", "rep_array"):
             return None
-        if name == "rep_matrix" and kinds[0] in ROWS:
-            return f"vm.rep_matrix({arguments}).T"
+        value, *sizes = map(self.text, e.arguments)
+        if kinds[0] in ROWS | VECTORS and name == "rep_matrix":
+            base = self.text(e.arguments[0], ATOM)
+            if kinds[0] in ROWS:
+                return f"np.tile({value}, ({sizes[0]}, 1))"
+            return f"np.tile({base}[:, np.newaxis], (1, {sizes[0]}))"
         if e.arguments[0].data and kinds[0] in SCALARS:
-            value, *sizes = map(self.text, e.arguments)
             shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
             is_whole = innermost(e.type) == types.INT
             if value in ("0", "0.0"):
                 return f"np.zeros({shape}{', int' * is_whole})"
             return f"np.full({shape}, {value}{'.0' * (value.isdigit() and not is_whole)})"
-        return None if name == "rep_array" else f"vm.{name}({arguments})"
+        if name == "rep_array":
+            return None
+        shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
+        return f"np.tile({value}, {shape})"
 
     def _read(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
         """Write a function that reads a part; return None for other functions."""

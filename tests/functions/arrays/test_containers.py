@@ -9,6 +9,7 @@ import stan
 from comparing import DOMAIN, SHAPE, equal, refuses, refuses_as
 
 import varmat as vm
+from varmat.stan import containers
 from varmat.testing import expect_ad, expect_ad_matvar
 
 VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
@@ -42,14 +43,22 @@ def test_parts_are_views_on_all_routes(f, x):
         assert np.shares_memory(part._val, parent._val) or not part.size
 
 
+def function_of(name):
+    return getattr(containers if name in containers.__all__ else vm, name)
+
+
 def test_linspaced():
     for n in (0, 1, 2, 5):
-        expect_ad(lambda lower, upper, n=n: vm.linspaced_vector(n, lower, upper) ** 2, -1.0, 2.0)
-        expect_ad_matvar(lambda lower, upper, n=n: vm.linspaced_vector(n, lower, upper), -1.0, 2.0)
-    equal(vm.linspaced_vector(1, -1.0, 2.0), [2.0])
-    equal(vm.linspaced_vector(3, 2.0, 2.0), [2.0, 2.0, 2.0])
+        expect_ad(
+            lambda lower, upper, n=n: containers.linspaced_vector(n, lower, upper) ** 2, -1.0, 2.0
+        )
+        expect_ad_matvar(
+            lambda lower, upper, n=n: containers.linspaced_vector(n, lower, upper), -1.0, 2.0
+        )
+    equal(containers.linspaced_vector(1, -1.0, 2.0), [2.0])
+    equal(containers.linspaced_vector(3, 2.0, 2.0), [2.0, 2.0, 2.0])
     recordings.agree(
-        lambda x: np.sum(vm.linspaced_vector(4, x[0], x[1]) ** 2),
+        lambda x: np.sum(containers.linspaced_vector(4, x[0], x[1]) ** 2),
         (np.array([-1.0, 2.0]),),
         (np.array([3.0, 3.0]),),
     )
@@ -99,7 +108,7 @@ def shifted(entry):
 @pytest.mark.parametrize("entry", stan.entries("containers"))
 def test_stan(entry):
     entry = shifted(entry)
-    f = getattr(vm, entry["function"])
+    f = function_of(entry["function"])
     if not any(c is not None for _, c in entry["args"]) or entry["weights"] is None:
         kinds = [c is not None for _, c in entry["args"]]
         args = [
@@ -117,7 +126,7 @@ def test_stan(entry):
 def test_what_stan_refuses(entry):
     name = entry["function"]
     message = rf"^(to_vector|{name.partition('_')[0]}\w*): .* but must "
-    refuses((DOMAIN, SHAPE), message, getattr(vm, name), *stan.arguments(shifted(entry)))
+    refuses((DOMAIN, SHAPE), message, function_of(name), *stan.arguments(shifted(entry)))
 
 
 REFUSALS = [
@@ -137,22 +146,22 @@ REFUSALS = [
     (lambda: vm.tail(2.0, 1), SHAPE, "x is a scalar, but must have at least one axis!"),
     (lambda: vm.tail(["a"], 1), TypeError, "x has dtype"),
     (lambda: vm.to_array_2d(VECTOR), SHAPE, "x has shape (4,), but must be a matrix!"),
-    (lambda: vm.linspaced_vector(3, vm.var(2.0), 1.0), DOMAIN,
+    (lambda: containers.linspaced_vector(3, vm.var(2.0), 1.0), DOMAIN,
      "upper is 1.0, but must be at least lower, which is 2.0!"),
-    (lambda: vm.linspaced_vector(3, VECTOR, 1.0), SHAPE,
+    (lambda: containers.linspaced_vector(3, VECTOR, 1.0), SHAPE,
      "lower has shape (4,), but must be a scalar!"),
     (lambda: vm.rows(CUBE), SHAPE, "x has shape (4, 3, 2), but must be a vector or a matrix!"),
     (lambda: vm.cols(1.0), SHAPE, "x has shape (), but must be a vector or a matrix!"),
     (lambda: vm.rank(VECTOR, 4), DOMAIN, "s is 4, but must be an index from 0 to 3!"),
     (lambda: vm.rank([1.0, np.nan], 0), DOMAIN, "x[1] is nan, but must be a number!"),
     (lambda: vm.sort_indices_asc(MATRIX), SHAPE, "x has shape (2, 3), but must be a vector!"),
-    (lambda: vm.one_hot_vector(3, 3), DOMAIN, "k is 3, but must be an index from 0 to 2!"),
-    (lambda: vm.one_hot_int_array(0, 0), DOMAIN, "K is 0, but must be positive!"),
-    (lambda: vm.zeros_vector(-1), DOMAIN, "n is -1, but must be nonnegative!"),
+    (lambda: containers.one_hot_vector(3, 3), DOMAIN, "k is 3, but must be an index from 0 to 2!"),
+    (lambda: containers.one_hot_int_array(0, 0), DOMAIN, "K is 0, but must be positive!"),
+    (lambda: containers.zeros_vector(-1), DOMAIN, "n is -1, but must be nonnegative!"),
     (lambda: vm.linspaced_int_array(3, 5, 1), DOMAIN,
      "upper is 1, but must be at least lower, which is 5!"),
-    (lambda: vm.unitspaced_array(3, 2), DOMAIN, "upper is 2, but must be at least lower"),
-    (lambda: vm.uniform_simplex(0), DOMAIN, "n is 0, but must be positive!"),
+    (lambda: containers.unitspaced_array(3, 2), DOMAIN, "upper is 2, but must be at least lower"),
+    (lambda: containers.uniform_simplex(0), DOMAIN, "n is 0, but must be positive!"),
     (lambda: vm.choose(2.5, 1), TypeError, "n has dtype float64, but must be whole numbers!"),
     (lambda: vm.choose([3, -1], 1), DOMAIN, "n[1] is -1, but must be nonnegative!"),
     (lambda: vm.choose(70, 35), DOMAIN, "the coefficient is 112186277816662845432, but must be"),

@@ -8,6 +8,7 @@ from comparing import DOMAIN, SHAPE, equal, refuses, refuses_as
 from functions.movement import expect_moves, gradient
 
 import varmat as vm
+from varmat.stan import containers
 from varmat.testing import expect_ad, expect_ad_matvar
 
 VECTOR = np.array([3.0, -1.0, 2.0, 5.0])
@@ -71,10 +72,10 @@ MOVES = {
     "pad symmetric": (lambda x: np.pad(x, 3, mode="symmetric"), [VECTOR, MATRIX]),
     "symmetrize_from_lower_tri": (vm.symmetrize_from_lower_tri, [CUBE[:, :, :3]]),
     "symmetrize_from_upper_tri": (vm.symmetrize_from_upper_tri, [CUBE[:, :, :3]]),
-    "rep_vector": (lambda x: vm.rep_vector(x, 3), [2.0]),
-    "rep_matrix": (lambda x: vm.rep_matrix(x, 3, 2), [2.0]),
-    "rep_matrix columns": (lambda x: vm.rep_matrix(x, 3), [VECTOR]),
-    "rep_array": (lambda x: vm.rep_array(x, 2, 3), [2.0, VECTOR, MATRIX]),
+    "rep_vector": (lambda x: containers.rep_vector(x, 3), [2.0]),
+    "rep_matrix": (lambda x: containers.rep_matrix(x, 3, 2), [2.0]),
+    "rep_matrix columns": (lambda x: containers.rep_matrix(x, 3), [VECTOR]),
+    "rep_array": (lambda x: containers.rep_array(x, 2, 3), [2.0, VECTOR, MATRIX]),
 }  # fmt: skip
 CASES = [
     pytest.param(f, x, id=f"{name}-{i}")
@@ -253,11 +254,12 @@ REFUSALS = [
     (lambda x: vm.add_diag(x, 1.0), SHAPE, "m has shape (4,), but must be a matrix"),
     (lambda x: vm.add_diag(MATRIX, x), SHAPE,
      "d has shape (4,), but must be a scalar or have shape (2,)!"),
-    (lambda x: vm.rep_vector(x[0], -1), DOMAIN, "n is -1, but must be nonnegative!"),
-    (lambda x: vm.rep_array(x, 2, -1), DOMAIN, "counts[1] is -1, but must be nonnegative!"),
-    (lambda x: vm.rep_vector(x, 3), SHAPE, "x has shape (4,), but must be a scalar!"),
-    (lambda x: vm.rep_matrix(x, 3, 4), SHAPE, "x has shape (4,), but must be a scalar where"),
-    (lambda x: vm.rep_matrix(x[0], 3), SHAPE, "x has shape (), but must be a vector where"),
+    (lambda x: containers.rep_vector(x[0], -1), DOMAIN, "n is -1, but must be nonnegative!"),
+    (lambda x: containers.rep_array(x, 2, -1), DOMAIN, "counts[1] is -1, but must be nonnegative!"),
+    (lambda x: containers.rep_vector(x, 3), SHAPE, "x has shape (4,), but must be a scalar!"),
+    (lambda x: containers.rep_matrix(x, 3, 4), SHAPE,
+     "x has shape (4,), but must be a scalar where"),
+    (lambda x: containers.rep_matrix(x[0], 3), SHAPE, "x has shape (), but must be a vector where"),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.stan import containers
 from varmat.testing import expect_ad_matvar
 
 X, SERIES = np.array([0.3, -0.7, 1.2, 0.5]), np.linspace(0.1, 1.3, 25) + np.sin(np.arange(25.0))
@@ -47,8 +48,8 @@ CASES = {
     "np.divmod": (lambda a, b: np.divmod(a, b)[1], X, 0.4), "np.modf": (lambda a: np.modf(a)[0], X),
     "np.trim_zeros": (np.trim_zeros, np.array([0.0, 1.0, 2.0, 0.0])),
     "csr_to_dense_matrix": (lambda w: vm.csr_to_dense_matrix(2, 3, w, [1, 3, 2], [1, 3, 4]), X[:3]),
-    "np.diagflat": (np.diagflat, X), "rep_vector": (lambda x: vm.rep_vector(x, 3), 0.3),
-    "linspaced_array": (lambda a, b: vm.linspaced_array(3, a, b), 0.3, 1.2),
+    "np.diagflat": (np.diagflat, X), "rep_vector": (lambda x: containers.rep_vector(x, 3), 0.3),
+    "linspaced_array": (lambda a, b: containers.linspaced_array(3, a, b), 0.3, 1.2),
     **{name: (getattr(vm, name), X) for name in ["dct", "dst", "idct", "idst"]},
     **{name: (getattr(vm, name), A) for name in ["coshm", "sinhm", "sinm", "tanm"]},
     "funm": (lambda a: vm.funm(a, np.exp), A), "eigvalsh": (vm.eigvalsh, S),

@@ -17,28 +17,13 @@ from varmat.typing import DTypeLike, Setting
 
 __all__ = [
     "e",
-    "identity_matrix",
     "linspaced_int_array",
     "machine_precision",
     "negative_infinity",
     "not_a_number",
-    "one_hot_array",
-    "one_hot_int_array",
-    "one_hot_row_vector",
-    "one_hot_vector",
-    "ones_array",
-    "ones_int_array",
-    "ones_row_vector",
-    "ones_vector",
     "pi",
     "positive_infinity",
     "sqrt2",
-    "uniform_simplex",
-    "unitspaced_array",
-    "zeros_array",
-    "zeros_int_array",
-    "zeros_row_vector",
-    "zeros_vector",
 ]
 
 
@@ -71,8 +56,8 @@ def zeros_vector(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.zeros_vector(3)
+    >>> from varmat.stan.functions import zeros_vector
+    >>> zeros_vector(3)
     array([0., 0., 0.])
     """
     return np.zeros(count("zeros_vector", "n", n))
@@ -104,8 +89,8 @@ def zeros_int_array(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.zeros_int_array(3)
+    >>> from varmat.stan.functions import zeros_int_array
+    >>> zeros_int_array(3)
     array([0, 0, 0])
     """
     return np.zeros(count("zeros_int_array", "n", n), dtype=np.int64)
@@ -137,8 +122,8 @@ def ones_vector(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.ones_vector(3)
+    >>> from varmat.stan.functions import ones_vector
+    >>> ones_vector(3)
     array([1., 1., 1.])
     """
     return np.ones(count("ones_vector", "n", n))
@@ -170,8 +155,8 @@ def ones_int_array(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.ones_int_array(3)
+    >>> from varmat.stan.functions import ones_int_array
+    >>> ones_int_array(3)
     array([1, 1, 1])
     """
     return np.ones(count("ones_int_array", "n", n), dtype=np.int64)
@@ -207,8 +192,8 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.one_hot_vector(3, 1)
+    >>> from varmat.stan.functions import one_hot_vector
+    >>> one_hot_vector(3, 1)
     array([0., 1., 0.])
     """
     return _one_hot("one_hot_vector", K, k, float)
@@ -243,8 +228,8 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.one_hot_int_array(3, 1)
+    >>> from varmat.stan.functions import one_hot_int_array
+    >>> one_hot_int_array(3, 1)
     array([0, 1, 0])
     """
     return _one_hot("one_hot_int_array", K, k, np.int64)
@@ -337,8 +322,8 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.unitspaced_array(2, 5)
+    >>> from varmat.stan.functions import unitspaced_array
+    >>> unitspaced_array(2, 5)
     array([2, 3, 4, 5])
     """
     low, high = _ends("unitspaced_array", lower, upper)
@@ -371,8 +356,8 @@ def identity_matrix(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.identity_matrix(2)
+    >>> from varmat.stan.functions import identity_matrix
+    >>> identity_matrix(2)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -405,8 +390,8 @@ def uniform_simplex(n: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.uniform_simplex(4)
+    >>> from varmat.stan.functions import uniform_simplex
+    >>> uniform_simplex(4)
     array([0.25, 0.25, 0.25, 0.25])
     """
     n = count("uniform_simplex", "n", n, 1)
@@ -414,12 +399,12 @@ def uniform_simplex(n: int) -> np.ndarray:
 
 
 # There are no row vectors, and arrays of numbers are vectors.
-zeros_array = alias("zeros_array", zeros_vector)
-zeros_row_vector = alias("zeros_row_vector", zeros_vector)
-ones_array = alias("ones_array", ones_vector)
-ones_row_vector = alias("ones_row_vector", ones_vector)
-one_hot_array = alias("one_hot_array", one_hot_vector)
-one_hot_row_vector = alias("one_hot_row_vector", one_hot_vector)
+zeros_array = alias("zeros_array", zeros_vector, "varmat.stan.functions")
+zeros_row_vector = alias("zeros_row_vector", zeros_vector, "varmat.stan.functions")
+ones_array = alias("ones_array", ones_vector, "varmat.stan.functions")
+ones_row_vector = alias("ones_row_vector", ones_vector, "varmat.stan.functions")
+one_hot_array = alias("one_hot_array", one_hot_vector, "varmat.stan.functions")
+one_hot_row_vector = alias("one_hot_row_vector", one_hot_vector, "varmat.stan.functions")
 
 
 # --- numbers ---

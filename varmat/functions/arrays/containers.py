@@ -22,10 +22,6 @@ __all__ = [
     "block",
     "col",
     "head",
-    "linspaced_array",
-    "linspaced_row_vector",
-    "linspaced_vector",
-    "rep_row_vector",
     "row",
     "segment",
     "sub_col",
@@ -37,7 +33,7 @@ __all__ = [
 ]
 
 # There are no row vectors, and arrays of numbers are vectors.
-rep_row_vector = alias("rep_row_vector", rep_vector)
+rep_row_vector = alias("rep_row_vector", rep_vector, "varmat.stan.functions")
 to_row_vector = alias("to_row_vector", to_vector)
 to_array_1d = alias("to_array_1d", to_vector)
 
@@ -473,8 +469,8 @@ def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.linspaced_vector(5, -1.0, 2.0)
+    >>> from varmat.stan.functions import linspaced_vector
+    >>> linspaced_vector(5, -1.0, 2.0)
     array([-1.  , -0.25,  0.5 ,  1.25,  2.  ])
     """
     n = count("linspaced_vector", "K", K)
@@ -495,5 +491,5 @@ def _check_ends(lower: Operand, upper: Operand) -> None:
     )
 
 
-linspaced_array = alias("linspaced_array", linspaced_vector)
-linspaced_row_vector = alias("linspaced_row_vector", linspaced_vector)
+linspaced_array = alias("linspaced_array", linspaced_vector, "varmat.stan.functions")
+linspaced_row_vector = alias("linspaced_row_vector", linspaced_vector, "varmat.stan.functions")

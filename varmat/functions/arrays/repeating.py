@@ -17,7 +17,7 @@ from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_choice, count, misfit
 from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Shape, array_valued
 
-__all__ = ["rep_array", "rep_matrix", "rep_vector"]
+__all__ = []
 
 
 @operation(native=True, stacked=True)
@@ -176,8 +176,8 @@ def rep_vector(x: Operand, n: int) -> Result:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.rep_vector(1.5, 3)
+    >>> from varmat.stan.functions import rep_vector
+    >>> rep_vector(1.5, 3)
     array([1.5, 1.5, 1.5])
     """
     _check_ndim("rep_vector", x, 0, "a scalar")
@@ -217,8 +217,8 @@ def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.rep_matrix([1.0, 2.0], 3)
+    >>> from varmat.stan.functions import rep_matrix
+    >>> rep_matrix([1.0, 2.0], 3)
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
@@ -258,8 +258,8 @@ def rep_array(x: Operand, *counts: int) -> Result:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> vm.rep_array([1.0, 2.0], 3)
+    >>> from varmat.stan.functions import rep_array
+    >>> rep_array([1.0, 2.0], 3)
     array([[1., 2.],
            [1., 2.],
            [1., 2.]])
