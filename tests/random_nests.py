@@ -29,7 +29,10 @@ class Nest:
             "X": rng.normal(size=(ROWS, 3)),
         }  # fmt: skip
         self.size = 2 + ROWS + 3
+        # Whether a number is handed on from iteration to iteration.
+        self._carries = bool(rng.random() < 0.3)
         self._numbers = ["a", "s", "y[i]", "u[i]", "v[g[i]]", "0.1 * i", "X[i, 2]"]
+        self._numbers += ["h"] * self._carries
         body = "\n".join(self._statement(3) for _ in range(3))
         self.text = f"""
 data {{
@@ -41,6 +44,7 @@ transformed parameters {{
   for (k in 1:K) M[:, k] = u + v[k];
 }}
 model {{
+real h = a;
 for (i in 1:N) {{
 {body}
 }}
@@ -55,7 +59,7 @@ for (i in 1:N) {{
         return self._one_of([x, f"tanh({x}) * {y}", f"({x} - {y})", f"(c[i] == 1 ? {x} : {y})"])
 
     def _statement(self, depth: int) -> str:
-        kinds = ["target", "density", *["if"] * (depth > 0)]
+        kinds = ["target", "density", *["if"] * (depth > 0), *["carry"] * self._carries]
         if depth and "0.1 * j" not in self._numbers:
             kinds += ["loop"] * 2
         if depth and not {"t", "sum(t)"} & {*self._numbers}:
@@ -63,6 +67,8 @@ for (i in 1:N) {{
         kind = self._one_of(kinds)
         if kind == "target":
             return f"target += {self._number()};"
+        if kind == "carry":
+            return f"h = 0.5 * tanh(h) + {self._number()};"
         if kind == "density":
             return f"{self._number()} ~ normal({self._number()}, s);"
         outside, tail = [*self._numbers], "}"
