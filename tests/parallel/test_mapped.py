@@ -262,13 +262,13 @@ class Other(Executor):
         if parcel is not None:
             self.works += parcel[0] is not None
             self.jobs += 1
-        mine, shares._KNOWN = shares._KNOWN, self.known
+        mine, shares._CACHE = shares._CACHE, self.known
         try:
             future.set_result(function(("elsewhere", 0), request, parcel))
         except Exception as error:
             future.set_exception(error)
         finally:
-            self.known, shares._KNOWN = shares._KNOWN, mine
+            self.known, shares._CACHE = shares._CACHE, mine
         return future
 
 
@@ -325,7 +325,7 @@ def test_functions_that_are_made_anew_are_known_again(other):
 def test_works_are_forgotten_in_time(other):
     for k in range(shares.MOST_WORKS + 3):
         assert vm.reduce_sum_static(lambda x, i, j, k: float(k), Y, 5, k, executor=other) == k
-    assert len(shares._KNOWN) <= shares.MOST_WORKS
+    assert len(shares._CACHE) <= shares.MOST_WORKS
     assert len(mapped._CALLS) <= shares.MOST_WORKS
 
 
@@ -423,7 +423,7 @@ def test_a_task_is_known_until_its_results_are_there():
     try:
         with ThreadPoolExecutor(1) as pool:
             assert on_workers("function", function, range(3), pool) == [0, 1, 2]
-        assert len(shares._KNOWN) == shares.MOST_WORKS
+        assert len(shares._CACHE) == shares.MOST_WORKS
     finally:
         for k in range(shares.MOST_WORKS + 1):
             shares.forget(f"other {k}")

@@ -26,7 +26,7 @@ from varmat.typing import Function, Shape
 # All rows are recorded in pieces of about this number, which bounds the memory of a recording. Some
 # functions take other steps for long arrays, so that short pieces are tried next.
 PIECES, MOST_PIECES = (1 << 16, 250), 2000
-_OTHER_STEPS = RecordingError("the function computes other steps for other rows")
+_OTHER_STEPS = "the function computes other steps for other rows"
 
 
 class _Batch(NamedTuple):
@@ -117,7 +117,7 @@ class RecordedBatches:
         batch = _Batch(runner_for(_with_arguments(program, values)), [*columns.values()])
         (value, slope), expected = batch(point, others), self._eager(point, others)
         if not np.allclose(np.append(slope, value), np.append(*expected[::-1]), 1e-8, 1e-12):
-            raise _OTHER_STEPS
+            raise RecordingError(_OTHER_STEPS)
         return batch
 
     def _constants(
@@ -140,11 +140,11 @@ class RecordedBatches:
             if len(like) == len(samples) + len(pieces):
                 break
         else:
-            raise _OTHER_STEPS
+            raise RecordingError(_OTHER_STEPS)
         for value, *others in zip(_read(program), *map(_read, like), strict=True):
             if value.is_constant:
                 if not all(x.is_constant for x in others):
-                    raise _OTHER_STEPS
+                    raise RecordingError(_OTHER_STEPS)
                 data = [np.asarray(x.data) for x in others]
                 yield value, data[: len(samples)], data[len(samples) :]
 
