@@ -89,6 +89,10 @@ h[i - 1, j] + A[j, 1]; h[i, j] = tanh(log_sum_exp(w) * a); } } target += sum(h[N
 # rows and columns
 matrix[2, 3] W = M; for (i in 1:N) { W[1] = tanh(W[2] * a + y[i]); W[2, 2:3] = W[1, 1:2]; W[, 1] =
 0.5 * col(W, 2) + row(A, 1)'; target += sum(W); }
+# arrays declared inside
+for (i in 1:N) { int m = k[i]; vector[m] w = head(v, m); matrix[2, m] W; array[2, m] real z;
+for (j in 1:m) { W[1, j] = w[j] * b; W[2, j] = a * j; z[1, j] = W[2, j]; z[2, j] = y[i]; }
+if (a > 50) break; target += sum(w) + sum(W) * W[2, m] + sum(z[1]); }
 # whole arrays
 vector[2] h = v[1:2]; for (i in 1:N) { h = tanh(A * h + M * v[1:3] + y[i]); target +=
 dot_product(h, head(v, 2)) + (h' * A) * h + max(h) - min(segment(v, 2, 2)); }
@@ -200,6 +204,9 @@ for (i in 1:N) { if (a > 50) break; target += determinant(A * y[i]); }
 for (i in 1:N) { if (a > 50) break; print(i); target += a; }
 # target
 for (i in 1:N) { if (a > 50) break; target += 0.1 * a * target(); }
+# array of a size that changes
+for (i in 1:N) { int n = 1; if (a < 0) n = 3; vector[n] w = rep_vector(a, n); if (a > 50) break;
+target += sum(w); }
 # unbounded array
 int n = 1; for (i in 1:3) { n *= 2; vector[n] w = rep_vector(a, n); if (a > 50) break; target +=
 sum(w); }
