@@ -263,6 +263,17 @@ _MOVED = {
     """,
 }  # fmt: skip
 
+# Names of other libraries, and what is written instead of them.
+_THEIRS = {
+    "sample": "Model(...).sample", "optimize": "Model(...).optimize",
+    "find_MAP": "Model(...).optimize", "summary": "Model(...).summary",
+    "sample_prior_predictive": "Model(...).sample_prior_predictive",
+    "sample_posterior_predictive": "Model(...).sample_posterior_predictive",
+    "Deterministic": "a function as an argument of Model", "Data": "Model(..., data={...})",
+    "Potential": "a log density as the first argument of Model", "backward": "gradient",
+    "Variable": "var", "tensor": "var", "Parameter": "real", "half": "positive",
+}  # fmt: skip
+
 # The names of this module from the start; `__all__` has the names of the later modules too.
 _NAMES = [
     name
@@ -324,6 +335,7 @@ def _attribute(name: str) -> _typing.Any:
     distributions = _import_module("varmat.distributions") if name[:1].isupper() else None
     if hasattr(distributions, name):
         near = [f"varmat.distributions.{name}"]
+    near = [_THEIRS[name]] if name in _THEIRS else near
     hint = f". Did you mean {' or '.join(near)}?" if near else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

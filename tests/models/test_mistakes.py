@@ -150,6 +150,104 @@ MISTAKES = {
         "Model.initial_point: seed is a float, but must be an integer of at least 0!"),
     "a seed below zero": (lambda: normal().sample_prior_predictive(seed=-1), vm.DomainError,
         "sample_prior_predictive: seed is -1, but must be an integer of at least 0!"),
+    # declarations
+    "keywords that are misspelt": (lambda: vm.real(priors=STANDARD), TypeError,
+        "real() got an unexpected keyword argument 'priors': did you mean prior?"),
+    "spelling of centred": (lambda: vm.real(centered=False, prior=STANDARD), TypeError,
+        "real() got an unexpected keyword argument 'centered': did you mean centred?"),
+    "a bound by name": (lambda: vm.real(lower=0), TypeError,
+        ("real() got an unexpected keyword argument 'lower': a bound makes another declaration: "
+         "varmat.lower(0), varmat.upper(1) or varmat.interval(0, 1)")),
+    "a size by name": (lambda: vm.positive(shape=3), TypeError,
+        ("positive() got an unexpected keyword argument 'shape': a size is an argument without a "
+         "name, as in varmat.real(3)")),
+    "observations of a parameter": (lambda: vm.real(observed=[1.0]), TypeError,
+        ("real() got an unexpected keyword argument 'observed': observations are declared by "
+         "varmat.observed(y, distribution)")),
+    "a start in a declaration": (lambda: vm.discrete([0, 1], initval=0), TypeError,
+        ("discrete() got an unexpected keyword argument 'initval': starts belong to the sampler: "
+         "Model.sample(inits=...)")),
+    "a prior without a name": (lambda: vm.real(STANDARD), vm.ShapeError,
+        ("real: a size is Normal(mu=0, sigma=1), but must be a nonnegative integer: the prior has "
+         "a name, as in prior=...!")),
+    "half of an interval": (lambda: vm.interval(1), TypeError,
+        "interval() missing 1 required positional argument: 'upper'"),
+    "a dimension without a size": (lambda: vm.Model(a=vm.real(dims="g", prior=STANDARD)),
+        vm.ShapeError, ("Model: a has the dimension g and no size, but must have one: give a size, "
+                        "or the labels of g, as in coords={'g': [...]}!")),
+    "a number as labels": (lambda: school(coords={"school": 3}), TypeError,
+        "Model: coords of school is a int, but must be a sequence of labels!"),
+    # distributions as numbers, densities as distributions
+    "a distribution as parameter": (lambda: vm.Model(mu=STANDARD), TypeError,
+        ("Model: mu is a Normal, but must be a parameter such as varmat.real(): "
+         "varmat.real(prior=...) takes a Normal!")),
+    "a distribution of a distribution": (lambda: dist.Normal(STANDARD, 1), TypeError,
+        ("Normal: mu is a Normal, but must be numbers: declare a parameter, such as "
+         "mu=varmat.real(prior=...), and give a function that takes mu and returns the Normal!")),
+    "a distribution of a declaration": (lambda: dist.Poisson(vm.positive()), TypeError,
+        ("Poisson: rate is a Positive, but must be numbers: declare a parameter, such as "
+         "rate=varmat.real(prior=...), and give a function that takes rate and returns the "
+         "Poisson!")),
+    "a density as prior": (lambda: vm.Model(mu=vm.real(prior=vm.normal_lpdf)), TypeError,
+        ("Model: the prior of mu is the density normal_lpdf, but must be the distribution: "
+         "varmat.distributions.Normal!")),
+    "a prior that is a function of its parameter": (
+        lambda: vm.Model(mu=vm.real(prior=lambda mu: vm.normal_lpdf(mu, 0, 1))), TypeError,
+        ("Model: the prior of mu is a function of mu itself, but must be the distribution that "
+         "mu has: a density of your own is one by varmat.distributions.Custom!")),
+    "a log density of distributions": (
+        lambda: vm.Model(lambda mu: (dist.Normal(mu, 1), 0.0), mu=vm.real()).log_density([0.0]),
+        TypeError, ("Model: the log density returned a Normal, but must return numbers: "
+                    "Normal(...).lpdf(y) of observations or parameters y!")),
+    "one component": (lambda: dist.Mixture([0.5, 0.5], STANDARD), TypeError,
+        "Mixture: components must be two or more distributions!"),
+    # data
+    "data and distribution swapped": (lambda: vm.observed(lambda mu: STANDARD, [1.0]), TypeError,
+        ("observed: y is a function, but must be an array of real numbers: the distribution is "
+         "the second argument!")),
+    "names of categories": (lambda: vm.observed(["yes", "no"], dist.Bernoulli(0.5)), TypeError,
+        ("observed: y is an array of <U3, but must be one of real numbers: "
+         "varmat.groups(y).codes numbers the names of categories!")),
+    "a dict of observations": (lambda: vm.observed({"a": 1.0}, STANDARD), TypeError,
+        "observed: y is a dict, but must be an array of real numbers!"),
+    "missing counts": (lambda: vm.Model(y=vm.observed(
+        [1, None], lambda: dist.Poisson(2.0), missing=vm.real)).log_density([0.0]), TypeError,
+        ("Model: the distribution of y is Poisson(rate=2.0), and some of the observations are "
+         "missing, but must not be: discrete ones have no derivative. Leave them out, or sum over "
+         "them with varmat.discrete!")),
+    "predictions for unknown data": (lambda: normal(y=vm.observed([1.0], STANDARD)).predict(
+        {"mu": np.zeros((1, 1))}, x=[1.0]), TypeError,
+        "Model.predict: the model has no data x, but must have: y!"),
+    # the model
+    "parameters as first argument": (lambda: vm.Model({"mu": vm.real()}), TypeError,
+        ("Model: the log density is a dict, but must be a function: parameters are arguments by "
+         "name, as in Model(mu=varmat.real())!")),
+    "a parameter without a name": (lambda: vm.Model(vm.real()), TypeError,
+        ("Model: the log density is a Real, but must be a function: parameters are arguments by "
+         "name, as in Model(mu=varmat.real())!")),
+    "a model as context": (lambda: normal().__enter__(), TypeError,
+        ("Model: a model is no context, but must be made of arguments, as in "
+         "Model(mu=varmat.real(), y=varmat.observed(...))!")),
+    "values for a vector": (lambda: normal().log_density({"mu": 1.0}), TypeError,
+        ("log_density: q is a dict, but must be the unconstrained vector that "
+         "param_unconstrain(values) returns!")),
+    # names of other libraries
+    "spelling of a method": (lambda: normal().optimise(), AttributeError,
+        "Model: there is no optimise: did you mean optimize?"),
+    "half distributions": (lambda: dist.HalfNormal(1), AttributeError,
+        ("module 'varmat.distributions' has no attribute 'HalfNormal'; did you mean "
+         "varmat.positive(prior=Normal(0, sigma))?")),
+    "multivariate names": (lambda: dist.MvNormal, AttributeError,
+        ("module 'varmat.distributions' has no attribute 'MvNormal'; did you mean MultiNormal?")),
+    "methods of SciPy's distributions": (lambda: STANDARD.logpdf(1.0), AttributeError,
+        "Normal has no logpdf: did you mean lpdf?"),
+    "draws of a distribution": (lambda: STANDARD.sample(3), AttributeError,
+        "Normal has no sample: did you mean rng?"),
+    "sampling without a model": (lambda: vm.sample(), AttributeError,
+        "module 'varmat' has no attribute 'sample'. Did you mean Model(...).sample?"),
+    "named values of PyMC": (lambda: vm.Deterministic, AttributeError,
+        ("module 'varmat' has no attribute 'Deterministic'. Did you mean a function as an argument "
+         "of Model?")),
     "a parameter named rng": (lambda: vm.Model(rng=vm.real(prior=STANDARD),
             y=vm.observed([1.0], lambda rng: dist.Normal(rng, 1))), TypeError,
         ("Model: the distribution of y takes 'rng', which is the name of an argument that the "
@@ -170,6 +268,7 @@ SETTINGS = {
     "num_warmup": "did you mean tune?", "random_seed": "did you mean seed?",
     "num_samples": "did you mean draws?", "adapt_delta": "did you mean target_accept?",
     "max_treedepth": "did you mean max_depth?", "n_jobs": "did you mean cores?",
+    "njobs": "did you mean cores?",
     "progressbar": "did you mean progress_bar?", "drows": "did you mean draws?",
 }  # fmt: skip
 
@@ -201,11 +300,22 @@ def test_attributes_that_are_missing():
         def broken(self):
             return self.nothing
 
-    with pytest.raises(AttributeError, match="no attribute 'sampler'"):
-        _ = normal().sampler
+    with pytest.raises(AttributeError, match="no attribute 'elbo'"):
+        _ = normal().elbo
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = Broken(mu=vm.real(prior=STANDARD)).broken
     assert copy.copy(normal()).param_names() == ["mu"]
+
+
+def test_quantities_are_not_groups_of_draws():
+    pytest.importorskip("nutpie")
+    draws = normal().sample(**FEW)
+    text = "the draws have no group mu: those of the quantity mu are draws.posterior['mu']"
+    for look, error in ((lambda: draws.mu, AttributeError), (lambda: draws["mu"], KeyError)):
+        with pytest.raises(error) as caught:
+            look()
+        assert str(caught.value) == text
+    assert not hasattr(draws, "mu")
 
 
 def test_the_non_centred_form_is_named_only_where_there_is_one():

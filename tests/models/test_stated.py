@@ -379,9 +379,9 @@ def test_other_vectors_with_missing_elements_are_left_out():
      (r"^Model: the priors depend on each other in a cycle \(a needs twice, twice needs b, b "
      r"needs a\), but")),
     (lambda: vm.Model(a=vm.real(3, prior=lambda a: dist.Normal(np.mean(a), 1))), TypeError,
-     r"^Model: the priors depend on each other in a cycle \(a needs a\), but must be in an order"),
+     "^Model: the prior of a is a function of a itself, but must be the distribution that a has"),
     (lambda: vm.observed(["a"], dist.Normal(0, 1)), TypeError,
-     "^observed: y is an array of <U1, but must be one of real numbers!"),
+     "^observed: y is an array of <U1, but must be one of real numbers: varmat.groups"),
     (lambda: vm.Model(mu=vm.real()).sample_prior_predictive(), TypeError,
      "^sample_prior_predictive: mu has no prior, but must"),
     (lambda: vm.Model(mu=vm.real()).sample_posterior_predictive({"mu": np.zeros((1, 1))}),

@@ -30,6 +30,7 @@ from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
 from varmat.distributions.distribution import IntervalCensored as IntervalCensored
 from varmat.distributions.distribution import Truncated as Truncated
+from varmat.distributions.hints import CLASSES
 from varmat.distributions.rows import OfRow
 from varmat.distributions.state_space import LinearStateSpace as LinearStateSpace
 
@@ -55,6 +56,7 @@ def __getattr__(name: str) -> type[OfRow]:
         return [*_OWN, *_rows()]  # type: ignore[return-value]
     if name.startswith("_") or name not in _rows():
         near = [] if name.startswith("_") else difflib.get_close_matches(name, [*_OWN, *_rows()], 1)
+        near = [CLASSES[name]] if name in CLASSES else near
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     # The first class stays, because objects that other threads made are of it.

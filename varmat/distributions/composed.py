@@ -44,6 +44,8 @@ class Mixture(Distribution):
 
     def __init__(self, weights: Operand, components: Sequence[Distribution]) -> None:
         refuse_missing(weights, "Mixture: weights")
+        if isinstance(components, Distribution):
+            components = (components,)
         self.components: tuple[Distribution, ...] = tuple(map(as_distribution, components))
         self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
         count = len(self.components)

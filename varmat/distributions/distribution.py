@@ -13,6 +13,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.random_numbers.row import Source, wanted_shape
 from varmat.densities.truncated import TruncatedDensity, truncated
+from varmat.distributions.hints import WithHints
 from varmat.distributions.terms import (
     DensityTerms,
     ElementDensity,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Seed = np.random.Generator | int | None
 
 
-class Distribution(ABC):
+class Distribution(WithHints, ABC):
     """A distribution with its parameters; the base of all classes of `varmat.distributions`.
 
     Its functions have the names and the meaning of varmat's functions: ``d.lpdf(y)`` is the sum

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from varmat.core.operation import is_differentiable
+from varmat.core.variables import Var, VarMat
 from varmat.densities.bernoulli import (
     bernoulli_logit_lpmf,
     bernoulli_lpmf,
@@ -56,6 +57,14 @@ _CUMULATIVE: dict[Density, tuple[Density, Callable[..., tuple[Operand, ...]]]] =
 }
 
 
+_PLAIN = frozenset({float, int, np.ndarray, Var, VarMat})
+
+
+def is_declaration(x: object) -> bool:
+    """Return whether an object declares a parameter of a model."""
+    return hasattr(x, "unconstrained_shape")
+
+
 class OfRow(Distribution):
     """A distribution of the table; its subclasses are made by `of_row`."""
 
@@ -72,6 +81,14 @@ class OfRow(Distribution):
             ) from None
         bound.apply_defaults()
         self.parameters = bound.arguments
+        for name, x in self.parameters.items():
+            if type(x) not in _PLAIN and (isinstance(x, Distribution) or is_declaration(x)):
+                kind, what = type(self).__name__, type(x).__name__
+                raise TypeError(
+                    f"{kind}: {name} is a {what}, but must be numbers: declare a parameter, such "
+                    f"as {name}=varmat.real(prior=...), and give a function that takes {name} and "
+                    f"returns the {kind}!"
+                )
 
     def parts(self) -> dict[str, Operand]:
         return self.parameters

@@ -23,7 +23,7 @@ def alias(name: str, function: F, module: str = "varmat") -> F:
             result = call(*args) if len(args) == arity and not settings else NotImplemented
             return main(*args, **settings) if result is NotImplemented else result
         except (TypeError, ValueError) as error:
-            if (text := str(error)).startswith(f"{own}:"):
+            if (text := str(error)).startswith((f"{own}:", f"{own}()")):
                 error.args = (name + text.removeprefix(own).replace(f" {own}(", f" {name}("),)
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
@@ -32,6 +33,29 @@ class Declared(NamedTuple):
     prior: Statement | None
     dims: tuple[str, ...]
     make: Callable[[Shape], Any]
+
+
+# Keywords of other libraries, and what is written instead of them.
+_KEYWORDS = {
+    "a size is an argument without a name, as in varmat.real(3)": "shape size n length",
+    "a bound makes another declaration: varmat.lower(0), varmat.upper(1) or varmat.interval(0, 1)":
+        "lower upper bounds min max low high",
+    "did you mean centred?": "centered noncentered non_centered noncentred",
+    "did you mean prior?": "distribution dist priors prior_distribution",
+    "did you mean dims?": "dim dimension dimensions coords labels",
+    "observations are declared by varmat.observed(y, distribution)": "observed data y value",
+    "starts belong to the sampler: Model.sample(inits=...)": "init initval inits start testval",
+}  # fmt: skip
+
+
+def check_declarations(function: str, names: Collection[str]) -> None:
+    """Refuse keywords that a declaration does not take, with what to write instead."""
+    for name in sorted(names - {"prior", "dims"}):
+        hints = [hint for hint, others in _KEYWORDS.items() if name in others.split()]
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {name!r}"
+            + "".join(f": {hint}" for hint in hints)
+        )
 
 
 def check_dicts(arguments: Mapping[str, object]) -> None:

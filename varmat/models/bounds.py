@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import final
 
 from varmat.core.errors import ShapeError
+from varmat.distributions.distribution import Distribution
 from varmat.functions.missing import refuse_missing
 from varmat.transforms import Transform
 from varmat.typing import Function, Index, Operand, Result, Shape
@@ -84,7 +85,11 @@ def checked_shape(function: str, shape: tuple[Index, ...]) -> Shape:
         (shape,) = shape
     for n in shape:
         if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
-            raise ShapeError(f"{function}: a size is {n!r}, but must be a nonnegative integer!")
+            is_prior = isinstance(n, Distribution) or callable(n)
+            raise ShapeError(
+                f"{function}: a size is {n!r}, but must be a nonnegative integer"
+                + ("!" if not is_prior else ": the prior has a name, as in prior=...!")
+            )
     return tuple(n.__index__() for n in shape)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
@@ -45,3 +45,20 @@ def dataset(
         variables[name] = xarray.DataArray(x, labels, dimensions)
     attributes = {"created_at": datetime.now(UTC).isoformat(), "arviz_version": arviz}
     return xarray.Dataset(variables, attrs=attributes)
+
+
+class MissingGroupError(AttributeError, KeyError):
+    """Draws have no group of a name."""
+
+    __str__ = AttributeError.__str__  # that of a KeyError quotes the text
+
+
+def refuse_quantity(
+    name: str, groups: Mapping[str, Mapping[str, np.ndarray]], whole: Callable[[], object]
+) -> None:
+    """Raise where the name of a group is that of a parameter or quantity, and of nothing else."""
+    if name in groups.get("posterior", ()) and not hasattr(whole(), name):
+        raise MissingGroupError(
+            f"the draws have no group {name}: those of the quantity {name} are "
+            f"draws.posterior[{name!r}]"
+        )

@@ -30,6 +30,7 @@ from varmat.models.observations import Labelled, Observed
 from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import Derived, Generated, StatedModel
+from varmat.models.statement_checks import refuse_distributions
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Plain, Result, Shape
@@ -302,6 +303,9 @@ class NamedDensity:
         >>> [round(m.optimize(seed=1).values["mu"], 3) for m in (model, model.with_data(y=[5.0]))]
         [1.961, 4.808]
         """
+        return self._with_data("with_data", data)
+
+    def _with_data(self, function: str, data: Mapping[str, Operand]) -> Self:
         settings = dict(self._arguments)
         positional = [settings.pop(name) for name in ("log_density", "parameters")]
         by_name, arguments = dict(settings.pop("kwargs")), dict(settings.pop("data"))
@@ -318,7 +322,7 @@ class NamedDensity:
             else:
                 names = [*(k for k, v in by_name.items() if isinstance(v, Observed)), *arguments]
                 raise TypeError(
-                    f"with_data: the model has no data {name}, but must have: "
+                    f"{function}: the model has no data {name}, but must have: "
                     f"{', '.join(names) or 'it has none'}!"
                 )
         return type(self)(*positional, data=arguments, **settings, **by_name)
@@ -367,21 +371,18 @@ class NamedDensity:
     def _own_terms(self, values: dict[str, Operand], propto: bool) -> Result:
         """Return the result of the user's log density: a term, or several."""
         result = self._density(values, propto=propto)
+        refuse_distributions(result)
         is_dict = isinstance(result, Mapping)
         if result is None or (is_dict and result.keys() >= values.keys()):
             missing = "None (is a return statement missing?)" if result is None else "its dict"
-            error = TypeError(
-                f"Model: the log density returned {missing}, but must return a scalar!"
+            text = f"Model: the log density returned {missing}, but must return a scalar!"
+            raise self._density.explained(TypeError(text), values)
+        for name in result.keys() & self.stated.parts.keys() if is_dict else ():
+            raise TypeError(
+                f"Model: the log density returned a term {name}, but must return terms of other "
+                "names: varmat.observed states that one already!"
             )
-            raise self._density.explained(error, values)
-        if is_dict:
-            for name in result.keys() & self.stated.parts.keys():
-                raise TypeError(
-                    f"Model: the log density returned a term {name}, but must return terms of "
-                    "other names: varmat.observed states that one already!"
-                )
-            return [*result.values()]
-        return result
+        return [*result.values()] if is_dict else result
 
     # --- the log-likelihood ---
 
@@ -421,6 +422,11 @@ class NamedDensity:
         return sum_of_terms(*terms) if type(terms) is Terms else terms
 
     def point(self, function: str, q: Operand, title: str = "q") -> np.ndarray:
+        if isinstance(q, Mapping):
+            raise TypeError(
+                f"{function}: {title} is a dict, but must be the unconstrained vector that "
+                "param_unconstrain(values) returns!"
+            )
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:
             q = plain_data(q, f"{function}: {title}")
         if np.shape(q) != self._shape:

@@ -24,7 +24,7 @@ from varmat.densities.univariate import Univariate
 from varmat.distributions.distribution import Distribution
 from varmat.distributions.rows import OfRow
 from varmat.functions.arrays.exponentials import logsumexp
-from varmat.models.arguments import Declared
+from varmat.models.arguments import Declared, check_declarations
 from varmat.models.bounds import checked_shape
 from varmat.models.functions import Named
 from varmat.models.observations import names_of
@@ -147,9 +147,7 @@ def discrete(
         raise DomainError(
             f"discrete: support is {support!r}, but must be a vector of different finite numbers!"
         )
-    for name in declarations.keys() - {"prior", "dims"}:
-        raise TypeError(f"discrete() got an unexpected keyword argument {name!r}")
-
+    check_declarations("discrete", declarations.keys())
     make = partial(Discrete, values)
     result = make(checked_shape("discrete", shape))
     result.declaration = Declared(

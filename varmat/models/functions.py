@@ -15,6 +15,7 @@ from varmat.core.variables import var
 from varmat.functions.checks import check_integer
 from varmat.interrupts import Attempt, Noted
 from varmat.models.indices import refuse_index
+from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Result
 
 # Arguments that a function may take in addition to parameters and data.
@@ -49,8 +50,11 @@ class Named:
         is_last: bool = False,
     ) -> None:
         if not callable(function):
+            remedy = ""
+            if isinstance(function, (Mapping, Transform)) and title == "the log density":
+                remedy = ": parameters are arguments by name, as in Model(mu=varmat.real())"
             raise TypeError(
-                f"Model: {title} is a {type(function).__name__}, but must be a function!"
+                f"Model: {title} is a {type(function).__name__}, but must be a function{remedy}!"
             )
         parameters = inspect.signature(function).parameters.values()
         self.title, self.function, self._is_last = title, function, is_last

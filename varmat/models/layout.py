@@ -11,6 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.core.variables import ARRAYS, data
 from varmat.derivatives.structure import shaped
+from varmat.distributions.distribution import Distribution
 from varmat.functions.checks import misfit
 from varmat.models.bounds import Dependent
 from varmat.models.unpacking import BoundedParameter, part_of, read_off
@@ -67,10 +68,12 @@ class Layout:
 
     def _check(self, name: str, transform: object) -> None:
         if not isinstance(transform, Transform):
-            kind = type(transform).__name__
+            kind, remedy = type(transform).__name__, "data go into data={...}"
+            if isinstance(transform, Distribution):
+                remedy = f"varmat.real(prior=...) takes a {kind}"
             raise TypeError(
-                f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): data "
-                "go into data={...}!"
+                f"Model: {name} is a {kind}, but must be a parameter such as varmat.real(): "
+                f"{remedy}!"
             )
         if isinstance(transform, Dependent):
             names = [entry[0] for entry in self._entries] + list(self.given)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -165,7 +166,19 @@ class Model(DensityModel):
     def __getattr__(self, name: str) -> Any:
         if name in _OURS:
             raise AttributeError(f"Model: there is no {name}: did you mean {_OURS[name]}?")
+        methods = [x for x in dir(Model) if not x.startswith("_")]
+        near = [] if name.startswith("_") else get_close_matches(name, methods, 1, 0.8)
+        if near and not hasattr(type(self), name):
+            raise AttributeError(f"Model: there is no {name}: did you mean {near[0]}?")
         return object.__getattribute__(self, name)  # which raises again, in a property too
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(
+            "Model: a model is no context, but must be made of arguments, as in "
+            "Model(mu=varmat.real(), y=varmat.observed(...))!"
+        )
+
+    def __exit__(self, *args: object) -> None: ...
 
     def initial_point(
         self, init: Operand = None, seed: int | None = None, jacobian: bool = True
@@ -819,7 +832,7 @@ class Model(DensityModel):
         >>> found["posterior_predictive"]["y"].mean((0, 1)).round()
         array([10., 21.])
         """
-        model = self.with_data(**data)
+        model = self._with_data("Model.predict", data)
         predictor = Predictor(model, "Model.predict", seed, None, None)
         simulate = model.stated.predict if model.stated.parts else None
         return posterior_predictive(predictor, result, simulate, executor)

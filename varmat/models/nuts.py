@@ -75,7 +75,7 @@ _ELSEWHERE = {
         "draws": "num_samples n_samples samples iter n_iter iter_sampling num_draws n_draws ndraws",
         "seed": "random_seed random_state rng rng_key rng_seed",
         "chains": "num_chains n_chains nchains",
-        "cores": "n_jobs parallel_chains num_cores n_cores num_workers",
+        "cores": "n_jobs njobs parallel_chains num_cores n_cores num_workers",
         "target_accept": "adapt_delta target_accept_prob target_acceptance delta",
         "max_depth": "max_treedepth max_tree_depth treedepth",
         "inits": "initvals initial_values init_params start init",

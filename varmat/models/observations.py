@@ -72,6 +72,12 @@ class Labelled:
             declaration = getattr(item, "declaration", None)
             if declaration and declaration.dims:
                 self.dims[name] = list(declaration.dims)
+        for name, some in coords.items():
+            if not hasattr(some, "__iter__"):
+                raise TypeError(
+                    f"Model: coords of {name} is a {type(some).__name__}, but must be a sequence "
+                    "of labels!"
+                )
         self.coords |= {name: list(labels) for name, labels in coords.items()}
         self.dims |= {name: [*names_of(value)] for name, value in dims.items()}
         used = {dim for names in self.dims.values() for dim in names}
@@ -88,6 +94,12 @@ class Labelled:
         for name, parameter in parameters.items():
             declaration: Any = getattr(parameter, "declaration", None)
             outer = len(declaration.dims) - len(parameter.shape) if declaration else 0
+            for dim in declaration.dims[:outer] if outer > 0 and not parameter.shape else ():
+                if dim not in self.coords:
+                    raise ShapeError(
+                        f"Model: {name} has the dimension {dim} and no size, but must have one: "
+                        f"give a size, or the labels of {dim}, as in coords={{{dim!r}: [...]}}!"
+                    )
             if outer > 0 and all(dim in self.coords for dim in declaration.dims[:outer]):
                 result[name] = declaration.make(
                     tuple(len(self.coords[d]) for d in declaration.dims[:outer])
@@ -141,9 +153,14 @@ class Observed:
                 "an array!"
             ) from error
         if self.y.dtype.kind not in "biuf":
-            raise TypeError(
-                f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
-            )
+            what, rule, remedy = f"an array of {self.y.dtype}", "one", ""
+            if not self.y.ndim and not isinstance(y, (str, bytes)):
+                what, rule = f"a {type(y).__name__}", "an array"
+            if callable(y) or hasattr(y, "lpdf"):
+                remedy = ": the distribution is the second argument"
+            elif all(isinstance(x, str) for x in self.y.flat):
+                remedy = ": varmat.groups(y).codes numbers the names of categories"
+            raise TypeError(f"observed: y is {what}, but must be {rule} of real numbers{remedy}!")
 
     def replaced(self, y: Operand) -> Observed:
         """Return other observations of the same distribution. Dimensions keep their names, and

@@ -10,7 +10,7 @@ import numpy as np
 
 import varmat.transforms as transforms
 from varmat.functions.aliases import alias
-from varmat.models.arguments import Declared
+from varmat.models.arguments import Declared, check_declarations
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.models.observations import names_of
 from varmat.models.stated import Located
@@ -54,8 +54,7 @@ def _declared(
     """Make a parameter from its sizes, given as arguments or as one tuple, and its keywords."""
     result = make(checked_shape(function, shape))
     if declarations:
-        for name in declarations.keys() - {"prior", "dims"}:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        check_declarations(function, declarations.keys())
         result.declaration = Declared(
             declarations.get("prior"), names_of(declarations.get("dims", ())), make
         )

@@ -18,7 +18,7 @@ from varmat import html
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.missing import with_missing
 from varmat.interrupts import uninterrupted
-from varmat.models.datasets import DRAWS, GROUPS, dataset, unimported_arviz
+from varmat.models.datasets import DRAWS, GROUPS, dataset, refuse_quantity, unimported_arviz
 from varmat.models.diagnostics import DIAGNOSTICS, SamplingWarning, diagnostics, problems
 from varmat.models.progress import Display
 from varmat.typing import Function, Operand, Shape
@@ -264,7 +264,7 @@ class Sampled:
     def _dataset(self, name: str) -> Any:
         """Return a group without importing ArviZ, or None if that is not possible."""
         if self._arviz is not None or name not in GROUPS or name not in self._as_arrays:
-            return None
+            return refuse_quantity(name, self._as_arrays, self.whole)
         if name not in self._datasets and (arviz := unimported_arviz()).startswith("0."):
             group = self._as_arrays[name]
             self._datasets[name] = dataset(group, self._labels, self._named, arviz)

@@ -326,6 +326,12 @@ class StatedModel:
         path = [*needed][:1]
         while path:
             name = next(n for n in needed[path[-1]] if n in needed)
+            if name == path[-1] and name in self.priors:
+                raise TypeError(
+                    f"Model: the prior of {name} is a function of {name} itself, but must be the "
+                    f"distribution that {name} has: a density of your own is one by "
+                    "varmat.distributions.Custom!"
+                )
             if name in path:
                 circle = [*path[path.index(name) :], name]
                 steps = ", ".join(f"{a} needs {b}" for a, b in pairwise(circle))

@@ -11,6 +11,8 @@ import numpy as np
 
 from varmat.core.errors import DataError, ShapeError
 from varmat.core.operation import is_differentiable
+from varmat.densities.density import Density
+from varmat.distributions import class_name
 from varmat.distributions.custom import FromTerms, as_distribution
 from varmat.distributions.distribution import Distribution
 from varmat.distributions.rows import OfRow
@@ -54,6 +56,18 @@ def check_distribution(title: str, distribution: object) -> None:
         "varmat.distributions.Normal(0, 1), dist.Custom with a density of your own, or a function "
         "that returns one!"
     )
+
+
+def refuse_distributions(result: Any) -> None:
+    """Refuse a log density that returned distributions."""
+    parts = result.values() if isinstance(result, Mapping) else result
+    for x in parts if isinstance(result, (Mapping, tuple, list)) else (result,):
+        if isinstance(x, Distribution):
+            kind = type(x).__name__
+            raise TypeError(
+                f"Model: the log density returned a {kind}, but must return numbers: "
+                f"{kind}(...).lpdf(y) of observations or parameters y!"
+            )
 
 
 def is_numeric(x: object) -> bool:
@@ -150,6 +164,12 @@ class Stated:
         self.function: Named | None = None
         self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
         self._checked: set[tuple[Any, ...] | None] = set()
+        if isinstance(self.fixed, Density):
+            name = class_name(self.fixed.name.split("_")[:-1])
+            raise TypeError(
+                f"Model: {title} is the density {self.fixed.name}, but must be the distribution: "
+                f"varmat.distributions.{name}!"
+            )
         if callable(self.fixed) and not isinstance(self.fixed, type):
             self.function = Named(title, self.fixed, data, by_dict=False)
         else:
@@ -199,6 +219,12 @@ class Stated:
         A function may choose by parameters what it makes, so all terms count.
         """
         distribution = self.at(values)
+        if distribution.is_discrete and self._transform is None and is_differentiable(y):
+            raise TypeError(
+                f"Model: {self.title} is {distribution!r}, and some of the observations are "
+                "missing, but must not be: discrete ones have no derivative. Leave them out, or "
+                "sum over them with varmat.discrete!"
+            )
         try:
             if self.weights is not None:
                 return np.sum(self.weighted(distribution.lpdf.pointwise(y)))
