@@ -211,6 +211,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(threads))
     # A shell lets jobs in the background ignore interrupts, which tests send to themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Short chains say that they are short; the tests of that say so themselves. For a filter in
+    # pyproject.toml pytest would import varmat before pytest-cov notes which lines run.
+    config.addinivalue_line("filterwarnings", "ignore::varmat.models.diagnostics.SamplingWarning")
     recorded = Coverage(config, coverage.start())
     config.pluginmanager.register(recorded)
     config.pluginmanager.register(Skips(recorded.is_complete))
