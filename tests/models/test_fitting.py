@@ -7,7 +7,7 @@ import pytest
 from comparing import close, equal, refuses
 from models import schools
 from models.small_models import GAUSSIAN, Y
-from scipy import optimize
+from scipy import optimize, stats
 
 import varmat as vm
 import varmat.distributions as dist
@@ -317,6 +317,23 @@ def test_a_slow_log_density_is_recorded_for_the_call(monkeypatch, branches):
     calls.clear()
     model.log_density_gradient([0.5, 0.5, 0.1])
     assert len(calls) == 1
+
+
+def test_many_slow_log_densities_are_recorded(monkeypatch):
+    calls = []
+
+    def log_density(x):
+        calls.append(1)
+        return vm.student_t_lpdf(x, 4.0, 1.0, 2.0)
+
+    model = vm.Model(log_density, x=vm.real())
+    points = np.linspace(-2.0, 3.0, 40)[:, np.newaxis]
+    expected = stats.t(4.0, 1.0, 2.0).logpdf(points[:, 0])
+    for limit, evaluations in ((0.0, 4), (1e9, 40)):
+        monkeypatch.setattr(fitting, "_LONG", limit)
+        calls.clear()
+        close(fitting.densities_at(model, points, True), expected, 1e-13)
+        assert len(calls) == evaluations
 
 
 def test_standard_errors_are_those_of_the_delta_method():

@@ -25,8 +25,9 @@ def predictor(beta, u, x, group):
     return dist.BernoulliLogit(x @ beta + u[group])
 
 
-def hierarchy(**more):
+def hierarchy(recorded=None, **more):
     return vm.Model(
+        recorded=recorded,
         beta=vm.real(2, prior=dist.Normal(0, 1)),
         u=vm.real(4, prior=dist.Normal(0, 2)),
         y=vm.observed(Y, predictor, **more),
@@ -108,6 +109,16 @@ def test_what_cannot_be_recorded_is_evaluated(distribution):
         close(gradient([mu], rows)[1], expected, 1e-12)
     assert gradient.recordings == 0
     assert isinstance(gradient.obstacle, vm.TapeError)
+
+
+def test_nothing_is_recorded_against_the_setting():
+    gradients = [hierarchy(recorded).minibatch_gradient() for recorded in (False, True, None)]
+    q, rows = np.linspace(-0.5, 0.6, 6), RNG.integers(COUNT, size=20)
+    (value, slope), *others = (gradient(q, rows) for gradient in gradients)
+    assert [gradient.recordings for gradient in gradients] == [0, 1, 1]
+    for other in others:
+        close(other[0], value, 1e-13)
+        close(other[1], slope, 1e-12, 1e-12)
 
 
 def test_rows_of_tables():

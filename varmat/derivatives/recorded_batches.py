@@ -53,6 +53,8 @@ class RecordedBatches:
         function for these rows: of a vector, to a scalar.
     count : int
         The number of all rows.
+    is_recorded : bool
+        Record, if possible.
 
     Attributes
     ----------
@@ -60,8 +62,10 @@ class RecordedBatches:
         Why batches are not recorded; the function is then evaluated at each call.
     """
 
-    def __init__(self, of_rows: Callable[[np.ndarray, int], Function], count: int) -> None:
-        self._of_rows, self._count = of_rows, count
+    def __init__(
+        self, of_rows: Callable[[np.ndarray, int], Function], count: int, is_recorded: bool = True
+    ) -> None:
+        self._of_rows, self._count, self._is_recorded = of_rows, count, is_recorded
         self._batches: dict[int, _Batch] = {}
         self.obstacle: Exception | None = None
 
@@ -72,7 +76,7 @@ class RecordedBatches:
 
     def __call__(self, point: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray]:
         batch = self._batches.get(len(rows))
-        if batch is None and self.obstacle is None:
+        if batch is None and self.obstacle is None and self._is_recorded:
             with Attempt() as attempt:
                 batch = self._batches[len(rows)] = self._recorded(point, rows)
             self.obstacle = attempt.error

@@ -54,6 +54,8 @@ _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 _RESTARTS = 10
 # If a gradient takes at least this many seconds, a recording is made first.
 _SLOW = 0.01
+# Seconds for many points from which they are recorded, and the points that are evaluated first.
+_LONG, _FIRST = 0.5, 3
 # The most Newton steps that the approximation takes by itself.
 _NEWTON_STEPS = 20
 
@@ -145,6 +147,16 @@ def density_at(model: DensityModel, q: np.ndarray, jacobian: bool) -> tuple[floa
     with Attempt(recoverable), np.errstate(all="ignore"):
         return model.log_density_gradient(q, jacobian=jacobian)
     return -np.inf, np.zeros(q.shape)
+
+
+def densities_at(model: DensityModel, points: np.ndarray, jacobian: bool) -> np.ndarray:
+    """Return the log densities at many points, recorded if the others would take long."""
+    values, start = [], time.perf_counter()
+    for i, q in enumerate(points):
+        if i == _FIRST and (time.perf_counter() - start) / i * (len(points) - i) > _LONG:
+            model = model.for_many_calls()
+        values.append(density_at(model, q, jacobian)[0])
+    return np.array(values)
 
 
 def recorded_if_slow(model: SomeModel, q: np.ndarray) -> SomeModel:
@@ -441,7 +453,7 @@ def approximate(
     constant = np.sum(np.log(np.diag(factor))) - 0.5 * mode.q.size * np.log(2.0 * np.pi)
     with np.errstate(all="ignore"):
         by_name = named_draws("laplace", model, q, rng)
-    log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
+    log_density = densities_at(model, q, mode.jacobian)
     log_normal, covariance = constant - 0.5 * np.sum(z * z, axis=1), back.T @ back
     of_draws, labels = (q, by_name, log_density, log_normal), (model.coords, model.dims)
 

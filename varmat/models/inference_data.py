@@ -18,7 +18,7 @@ from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import AtDraws, quantities
 from varmat.models.blocks import Draws, of_blocks, rows_of
-from varmat.models.fitting import LaplaceApproximation, density_at
+from varmat.models.fitting import LaplaceApproximation, densities_at
 from varmat.models.functions import generator, never, of_values
 from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, NamedArrays
 from varmat.models.predictive import Predictive, draws_of
@@ -285,7 +285,7 @@ class _Constrained(_Completed):
         return self.model.constrain(point, True)
 
     def __call__(self, block: Draws) -> Any:
-        return super().__call__(block), [density_at(self.model, q, True)[0] for q in block.rows]
+        return super().__call__(block), densities_at(self.model, block.rows, True)
 
 
 def _flat(values: Mapping[str, Operand]) -> np.ndarray:

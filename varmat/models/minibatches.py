@@ -47,7 +47,7 @@ class MinibatchGradient:
         self._data |= {name: part.y for name, part in model.stated.parts.items()}
         self.rows, self.count = self._rows(rows)
         self._check()
-        self._recorded = RecordedBatches(self._of_rows, self.count)
+        self._recorded = RecordedBatches(self._of_rows, self.count, model.recorded is not False)
 
     @property
     def recordings(self) -> int:

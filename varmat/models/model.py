@@ -599,8 +599,9 @@ class Model(DensityModel):
         row.
 
         The first call for a number of indices evaluates the model at all rows too. It shows which
-        numbers of the recording belong to rows. If the model cannot be recorded, each call
-        evaluates its functions; `obstacle` of the result is the reason.
+        numbers of the recording belong to rows, and holds the data: later changes of an array are
+        not seen. If the model cannot be recorded, each call evaluates its functions; `obstacle` of
+        the result is the reason. With ``recorded=False`` nothing is recorded.
 
         Examples
         --------
