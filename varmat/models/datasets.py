@@ -56,7 +56,7 @@ class MissingGroupError(AttributeError, KeyError):
 def refuse_quantity(
     name: str, groups: Mapping[str, Mapping[str, np.ndarray]], whole: Callable[[], object]
 ) -> None:
-    """Raise where the name of a group is that of a parameter or quantity, and of nothing else."""
+    """Raise where a name belongs to a parameter or quantity, and no group has it."""
     if name in groups.get("posterior", ()) and not hasattr(whole(), name):
         raise MissingGroupError(
             f"the draws have no group {name}: those of the quantity {name} are "

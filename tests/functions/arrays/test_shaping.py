@@ -8,6 +8,7 @@ from functions.movement import expect_moves, gradient
 
 import varmat as vm
 from varmat.core.arena import LARGE
+from varmat.stan import containers
 from varmat.testing import expect_ad_matvar
 
 # NumPy 2.0, the oldest version that we support, lacks what 2.1 added.
@@ -219,17 +220,21 @@ def test_transposed_large_adjoints_meet_a_view():
         equal(x.adj, 2 * a.T + 3.0)
 
 
+def function_of(name):
+    return getattr(containers if name in containers.__all__ else vm, name)
+
+
 @pytest.mark.parametrize("entry", stan.entries("shaping"))
 def test_against_stan_math(entry):
     """These are all of Stan's functions that move elements, including those of the gathering and
     joining modules.
     """
-    stan.check(getattr(vm, entry["function"]), entry, rtol=1e-14)
+    stan.check(function_of(entry["function"]), entry, rtol=1e-14)
 
 
 @pytest.mark.parametrize("entry", stan.entries("shaping", throws=True))
 def test_what_stan_refuses(entry):
-    refuses(ValueError, None, getattr(vm, entry["function"]), *stan.arguments(entry))
+    refuses(ValueError, None, function_of(entry["function"]), *stan.arguments(entry))
 
 
 REFUSALS = {
