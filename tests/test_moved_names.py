@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 
@@ -32,6 +33,7 @@ MOVED = {
     """,
     "varmat.functions.special.zeta_functions": "zeta_difference",
     "varmat.stan.functions": """
+        e machine_precision negative_infinity not_a_number pi positive_infinity sqrt2
         identity_matrix linspaced_array linspaced_row_vector linspaced_vector one_hot_array
         one_hot_int_array one_hot_row_vector one_hot_vector ones_array ones_int_array
         ones_row_vector ones_vector rep_array rep_matrix rep_row_vector
@@ -86,7 +88,7 @@ def test_an_import_of_a_moved_name_warns_on_its_line():
 
 def test_moved_names_are_not_listed():
     moved = {name for _, name in NAMES}
-    assert len(moved) == 57
+    assert len(moved) == 64
     assert not moved & {*vm.__all__}
     assert not moved & {*dir(vm)}
 
@@ -101,4 +103,4 @@ def test_no_error_suggests_a_moved_name():
     for name in ("finite_diff_gradien", "log_gamma_exces", "zeta_differenc"):
         with pytest.raises(AttributeError) as raised:
             getattr(vm, name)
-        assert not any(moved in str(raised.value) for _, moved in NAMES)
+        assert not {moved for _, moved in NAMES} & {*re.findall(r"\w+", str(raised.value))}

@@ -250,6 +250,7 @@ _MOVED = {
     """,
     "varmat.functions.special.zeta_functions": "zeta_difference",
     "varmat.stan.functions": """
+        e machine_precision negative_infinity not_a_number pi positive_infinity sqrt2
         identity_matrix linspaced_array linspaced_row_vector linspaced_vector one_hot_array
         one_hot_int_array one_hot_row_vector one_hot_vector ones_array ones_int_array
         ones_row_vector ones_vector rep_array rep_matrix rep_row_vector

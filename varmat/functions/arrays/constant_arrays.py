@@ -15,16 +15,7 @@ from varmat.functions.checks import count, integer, outside, place
 from varmat.functions.docstrings import filled
 from varmat.typing import DTypeLike, Setting
 
-__all__ = [
-    "e",
-    "linspaced_int_array",
-    "machine_precision",
-    "negative_infinity",
-    "not_a_number",
-    "pi",
-    "positive_infinity",
-    "sqrt2",
-]
+__all__ = ["linspaced_int_array"]
 
 
 # --- arrays ---
@@ -429,8 +420,8 @@ def _constant(name: str, number: float, about: str, numpy: str) -> Callable[[], 
 
         Examples
         --------
-        >>> import varmat as vm
-        >>> vm.{name}()
+        >>> from varmat.stan.functions import {name}
+        >>> {name}()
         {value}
         """
         return number
