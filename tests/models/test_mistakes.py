@@ -218,6 +218,8 @@ MISTAKES = {
     "predictions for unknown data": (lambda: normal(y=vm.observed([1.0], STANDARD)).predict(
         {"mu": np.zeros((1, 1))}, x=[1.0]), TypeError,
         "Model.predict: the model has no data x, but must have: y!"),
+    "other data in a dict": (lambda: normal().with_data({"y": [1.0]}), TypeError,
+        "with_data: data are arguments by name, as in with_data(y=...)!"),
     # the model
     "parameters as first argument": (lambda: vm.Model({"mu": vm.real()}), TypeError,
         ("Model: the log density is a dict, but must be a function: parameters are arguments by "

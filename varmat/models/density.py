@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import compress, islice
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -274,7 +274,7 @@ class NamedDensity:
         draw = spec.drawer(function, self.transformed)
         return draw, simulate, lambda observed: self.with_data(**observed)
 
-    def with_data(self, /, **data: Operand) -> Self:
+    def with_data(self, /, *args: Never, **data: Operand) -> Self:
         """Return the same model with other data.
 
         Parameters
@@ -303,6 +303,8 @@ class NamedDensity:
         >>> [round(m.optimize(seed=1).values["mu"], 3) for m in (model, model.with_data(y=[5.0]))]
         [1.961, 4.808]
         """
+        if args:
+            raise TypeError("with_data: data are arguments by name, as in with_data(y=...)!")
         return self._with_data("with_data", data)
 
     def _with_data(self, function: str, data: Mapping[str, Operand]) -> Self:

@@ -6,7 +6,7 @@ import math
 import timeit
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn, Self
+from typing import Any, Never, NoReturn, Self
 
 import numpy as np
 
@@ -368,7 +368,7 @@ class StanModel(Model):
         # The evaluation is recorded once, because nothing that it reads can change.
         self.recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
 
-    def with_data(self, /, **_: Operand) -> NoReturn:
+    def with_data(self, /, *args: Never, **_: Operand) -> NoReturn:
         """Raise: call ``program.model(data)`` with all data, because they decide the sizes."""
         raise TypeError(
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
