@@ -98,7 +98,7 @@ def complex_log_det_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
 
 
 @complex_log_det.push
-def complex_log_det_push(r: Plain, a: Plain) -> Linear:
+def complex_log_det_push(r: object, a: object) -> Linear:
     return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
 
 
@@ -214,7 +214,7 @@ class EigResult(NamedTuple):
 
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
-def eig(a: Operand) -> EigResult:
+def eig(a: object) -> EigResult:
     """Compute eigenvalues and eigenvectors of a square matrix, or of a stack of them; always
     complex, unlike NumPy's.
 

@@ -102,7 +102,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     dtype: np.dtype = COMPLEX128
     itemsize = 16
 
-    def __init__(self, re: Operand, im: Operand) -> None:
+    def __init__(self, re: object, im: object) -> None:
         if not (isinstance(re, _REAL) and isinstance(im, _REAL) and re.shape == im.shape):
             raise TypeError(
                 "ComplexVar: the parts must be real variables of the same shape; "
@@ -170,7 +170,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
             return scalar_item(self, index)
         return ComplexVar(self._re[index], self._im[index])
 
-    def __setitem__(self, index: Index, source: Operand) -> None:
+    def __setitem__(self, index: object, source: object) -> None:
         re, im = parts(source, "the assigned value")
         self._re[index] = re
         self._im[index] = 0.0 if im is None else im
@@ -394,7 +394,7 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 
 
-def _leaf(x: Operand) -> ComplexVar:
+def _leaf(x: object) -> ComplexVar:
     """Make the variable that `varmat.var` makes of complex numbers."""
     if is_differentiable(x):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")

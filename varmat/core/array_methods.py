@@ -27,7 +27,7 @@ _numpy: ModuleType = np
 
 
 def _forward_to_numpy(name: str) -> Operand:
-    def method(self: Operand, *args: Setting, **kwargs: Setting) -> Operand:
+    def method(self: object, *args: object, **kwargs: object) -> Operand:
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__ = name
@@ -44,7 +44,7 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     return method
 
 
-def _refuse(x: Operand, kind: str, frame: FrameType, *, is_lost: bool = True) -> NoReturn:
+def _refuse(x: object, kind: str, frame: FrameType, *, is_lost: bool = True) -> NoReturn:
     text = f"a {type(x).__name__} cannot become a plain {kind}, its derivative would be lost: "
     error = lost_derivative(text + dispatch.HOOKS[kind](frame))
     # Libraries catch this to try something else, as operators do.
@@ -146,7 +146,7 @@ class ArrayMethods:
         return np.copy(self)
 
     def astype(
-        self, dtype: DTypeLike | None, *args: Setting, copy: bool = True, **kwargs: Setting
+        self, dtype: DTypeLike | None, *args: object, copy: bool = True, **kwargs: object
     ) -> Operand:
         kind = np.dtype(dtype).kind
         if kind == "b":
@@ -174,7 +174,7 @@ class ArrayMethods:
     def tolist(self) -> Operand:
         return [self[i].tolist() for i in range(self.shape[0])] if self.shape else self
 
-    def item(self, *index: Index) -> Operand:
+    def item(self, *index: object) -> Operand:
         at: Index = index[0] if len(index) == 1 else index
         if type(at) is not tuple:
             return np.ravel(self)[at]
@@ -183,7 +183,7 @@ class ArrayMethods:
     def compress(self, condition: Operand, axis: int | None = None) -> Operand:
         return np.compress(condition, self, axis=axis)
 
-    def fill(self, fill_value: Operand) -> None:
+    def fill(self, fill_value: object) -> None:
         self[...] = fill_value
 
     def sort(self, *args: Setting, **kwargs: Setting) -> None:
@@ -192,7 +192,7 @@ class ArrayMethods:
     def partition(self, *args: Setting, **kwargs: Setting) -> None:
         self[...] = np.partition(self, *args, **kwargs)
 
-    def __array__(self, *args: Setting, **kwargs: Setting) -> Operand:
+    def __array__(self, *args: object, **kwargs: object) -> Operand:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
@@ -226,10 +226,10 @@ class ArrayMethods:
     def __round__(self, ndigits: int | None = None) -> Operand:
         return np.round(self, ndigits or 0)
 
-    def __divmod__(self, other: Operand) -> tuple[Operand, Operand]:
+    def __divmod__(self, other: object) -> tuple[Operand, Operand]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Operand) -> tuple[Operand, Operand]:
+    def __rdivmod__(self, other: object) -> tuple[Operand, Operand]:
         return other // self, other % self
 
     def __copy__(self) -> Operand:
@@ -257,7 +257,7 @@ for _name in [
     setattr(ArrayMethods, _name, _forward_to_numpy(_name))
 
 
-def is_foreign(x: Operand) -> bool:
+def is_foreign(x: object) -> bool:
     """Return whether `x` is from another library that may know what to do with a variable. Objects
     of pandas are data, and symbols may be the values of duals.
     """
@@ -281,5 +281,5 @@ class Container:
     def __iter__(self) -> Iterator[Operand]:
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, item: Operand) -> bool:
+    def __contains__(self, item: object) -> bool:
         return bool(np.any(self._plain == dispatch.plain(item)))

@@ -77,7 +77,7 @@ class Standing(Answering):
     _settled: Operand
 
 
-def settled(x: Operand) -> Operand:
+def settled(x: object) -> Operand:
     """Return what `x` stands for, or `x` itself. Copy an array, because it may be changed later."""
     if not isinstance(x, Standing):
         return x
@@ -133,7 +133,7 @@ def complex_answers() -> dict[Hashable, Function]:
     return COMPLEX
 
 
-def plain(thing: Operand) -> Operand:
+def plain(thing: object) -> Operand:
     """Replace variables by their values, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
         items = [plain(item) for item in thing]
@@ -143,7 +143,7 @@ def plain(thing: Operand) -> Operand:
     return getattr(thing, "_plain", thing)
 
 
-def is_complex(x: Operand) -> bool:
+def is_complex(x: object) -> bool:
     """Return whether `x` is a complex variable or complex data, or a list with one in it."""
     if isinstance(x, (list, tuple)):
         return any(map(is_complex, x))
@@ -151,7 +151,7 @@ def is_complex(x: Operand) -> bool:
 
 
 def complex_answer(
-    function: Function, name: str, operands: Sequence[Operand], settings: Settings
+    function: Function, name: str, operands: Sequence[object], settings: Settings
 ) -> Operand:
     """Call a function on complex operands, or raise if it takes real numbers only."""
     implementation = complex_answers().get(function)
@@ -164,7 +164,7 @@ def complex_answer(
     return implementation(*operands, **settings)
 
 
-def is_watched(x: Operand) -> bool:
+def is_watched(x: object) -> bool:
     """Return whether a recording follows how the value of `x` is used."""
     return getattr(getattr(x, "_tape", None), "watch", None) is not None
 
@@ -177,10 +177,10 @@ def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Op
 
 
 def array_function(
-    self: Operand,
+    self: object,
     function: Function,
     types: Collection[type],
-    args: Sequence[Operand],
+    args: Sequence[object],
     kwargs: Settings,
 ) -> Operand:
     """Implement NumPy's `__array_function__` for every type of real numbers."""
@@ -207,7 +207,7 @@ def array_function(
     raise TypeError(f"{full_name(function)}{place} is not differentiable here: {sentence}")
 
 
-def _answering(self: Operand, function: Function, implementation: Function) -> Function:
+def _answering(self: object, function: Function, implementation: Function) -> Function:
     """Return the handler of a function; a recording may call the function itself, at each run."""
     tape = getattr(self, "_tape", None)
     if tape is not None and tape.watch is None:
@@ -296,7 +296,7 @@ def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 
 
-def refuse_plain_out(function: Function, out: Operand) -> None:
+def refuse_plain_out(function: Function, out: object) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
         place = HOOKS["place"](sys._getframe())

@@ -21,7 +21,7 @@ from varmat.core.variables import VARIABLES, like, make_leaf
 from varmat.plain_arrays import apart, is_basic, scalar_item
 
 if TYPE_CHECKING:
-    from varmat.typing import Index, Linear, Operand, Settings, Shape
+    from varmat.typing import Linear, Operand, Settings, Shape
 
 __all__ = ["Dual"]
 
@@ -91,7 +91,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
     tan: Operand
     level: Level
 
-    def __init__(self, val: Operand, tan: Operand) -> None:
+    def __init__(self, val: object, tan: object) -> None:
         self.val = _operand(val, "Dual: val")
         self.tan = _operand(tan, "Dual: tan")
         self.level = _made_by_hand(self.val, self.tan)
@@ -128,7 +128,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
         """Apply a linear function (a view, a gather) to the value and to each tangent."""
         return paired(function(self.val), _each(function, self.tan, self.directions), self.level)
 
-    def __getitem__(self, index: Index) -> Operand:
+    def __getitem__(self, index: object) -> Operand:
         if not self.shape:
             return scalar_item(self, index)
         if not is_basic(index):
@@ -140,7 +140,7 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
         val, tan = self.val[index], self.tan[(slice(None), *inside)]
         return paired(val, tan if np.ndim(val) else np.copy(tan), self.level)
 
-    def __setitem__(self, index: Index, source: Operand) -> None:
+    def __setitem__(self, index: object, source: object) -> None:
         k = self.directions
         val, tan = source, None
         if isinstance(source, Dual) and newest((self, source)) is not self.level:
@@ -171,7 +171,7 @@ _DEEPER = (
 )
 
 
-def _made_by_hand(*parts: Operand) -> Level:
+def _made_by_hand(*parts: object) -> Level:
     """Return the level of a dual with such parts: one beyond the levels made in this function."""
     levels: list[Level] = current_tape().by_hand
     depth = max(
@@ -182,7 +182,7 @@ def _made_by_hand(*parts: Operand) -> Level:
     return levels[depth]
 
 
-def _operand(x: Operand, name: str) -> Operand:
+def _operand(x: object, name: str) -> Operand:
     if isinstance(x, dispatch.ComplexKind):
         raise TypeError(
             f"{name} is complex, but must be real; combine two duals into a complex variable with "
@@ -210,14 +210,14 @@ def in_order(x: Operand) -> Operand:
     return x if as_it_is else np.copy(x, order="C")
 
 
-def result_dual(val: Operand, tan: Operand, level: Level) -> Dual:
+def result_dual(val: object, tan: object, level: Level) -> Dual:
     """Make a dual of results that nothing else refers to. Both parts get one memory layout, because
     a reshape must be a view of both or of neither.
     """
     return paired(in_order(val), in_order(tan), level)
 
 
-def paired(val: Operand, tan: Operand, level: Level) -> Dual:
+def paired(val: object, tan: object, level: Level) -> Dual:
     """Make a dual of parts that fit, without copying them."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
@@ -235,7 +235,7 @@ def newest(duals: Sequence[Dual]) -> Level:
     return level
 
 
-def attached(val: Operand, tan: Operand, level: Level) -> Operand:
+def attached(val: object, tan: object, level: Level) -> Operand:
     """Make the dual of a level from a value and a tangent that may be duals of any level. Newer
     levels become the outer duals.
     """
@@ -251,7 +251,7 @@ def attached(val: Operand, tan: Operand, level: Level) -> Operand:
     return paired(attached(v, t, level), attached(dv, dt, level), outer)
 
 
-def taken_apart(x: Operand, level: Level) -> tuple[Operand, Operand]:
+def taken_apart(x: object, level: Level) -> tuple[Operand, Operand]:
     """Return the value and the tangent of a level, through newer ones. The tangent may be None."""
     if not isinstance(x, Dual) or x.level.order < level.order:
         return x, None

@@ -256,7 +256,7 @@ class Elementwise:
         tape.top.append((self.rule(variable, compile_rule), result, *entry))
         return result
 
-    def _result(self, values: Sequence[Plain], tape: Tape) -> tuple[Operand, Function]:
+    def _result(self, values: Sequence[object], tape: Tape) -> tuple[Operand, Function]:
         arrays = [v for v in values if isinstance(v, np.ndarray)]
         if not arrays:
             try:
@@ -269,7 +269,7 @@ class Elementwise:
         space = tape.workspace(np.broadcast_shapes(*(v.shape for v in arrays)))
         return make_result(self.ufunc(*values, out=space), tape), large_rule
 
-    def _other(self, args: Sequence[Operand]) -> Operand:
+    def _other(self, args: Sequence[object]) -> Operand:
         """Call with duals, matvars, and data of any kind."""
         has_dual = any(isinstance(x, Dual) for x in args)
         if any(is_foreign(x) or (hasattr(x, "apply_row") and not has_dual) for x in args):

@@ -161,7 +161,7 @@ def operators(row: Elementwise) -> tuple[Methods, Methods]:
 def binary_call(row: Elementwise) -> Function:
     """Make the call of a binary row, by way of its operators, which are compiled on first use."""
 
-    def call(x: Operand, y: Operand) -> Operand:
+    def call(x: object, y: object) -> Operand:
         method = row.operators[0].get(type(x))
         if method is not None:
             return method(x, y)

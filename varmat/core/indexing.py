@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 float64 = np.float64
 
 
-def getitem(self: VarMat, index: Index) -> Operand:
+def getitem(self: VarMat, index: object) -> Operand:
     """Index like NumPy: return views for basic indices, one gather for others."""
     val = self._val[index]
     kind = type(index)
@@ -51,7 +51,7 @@ def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
         x._writable_adjoint()[index] += result._adj
 
 
-def _read_again(_: Any, x: Operand, index: Index) -> Operand:
+def _read_again(_: object, x: Operand, index: Index) -> Operand:
     return x[index]
 
 
@@ -146,7 +146,7 @@ def index_of(how: Function) -> Index:
     return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
-def frozen(index: Index) -> Index:
+def frozen(index: object) -> Index:
     """Copy arrays and lists in an index, so that nothing else can change them."""
     if is_basic(index):
         return index

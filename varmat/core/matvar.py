@@ -142,7 +142,7 @@ def matvar(x: ArrayLike) -> MatVar:
     return object_array([make_leaf(item, tape) for item in values.ravel().tolist()], values.shape)
 
 
-def _element(x: Operand) -> Operand:
+def _element(x: object) -> Operand:
     """Check an element of a matvar: a `Var`, or a number, which is a constant."""
     number = x if type(x) is Var else data(x, "matvar: an element of the argument")
     if np.ndim(number):
@@ -153,12 +153,12 @@ def _element(x: Operand) -> Operand:
     return number
 
 
-def object_array(items: Sequence[Operand], shape: tuple[int, ...]) -> MatVar:
+def object_array(items: Sequence[object], shape: tuple[int, ...]) -> MatVar:
     # Item by item: given a list, NumPy would ask every Var for an array.
     return np.fromiter(items, dtype=object, count=len(items)).reshape(shape).view(MatVar)
 
 
-def as_objects(operands: Sequence[Operand]) -> list[Any]:
+def as_objects(operands: Sequence[object]) -> list[Any]:
     """Wrap operands for NumPy's loops over objects, hidden from its dispatch."""
     # NumPy would call __array_ufunc__ of a bare Var; inside an object array it is an item.
     items = [object_array([x], ()) if type(x) is Var else x for x in operands]

@@ -96,7 +96,7 @@ class Saved:
         self.saved = saved
 
 
-def is_differentiable(x: Operand) -> bool:
+def is_differentiable(x: object) -> bool:
     """Return whether `x` is a variable or dual, or holds one."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
@@ -124,7 +124,7 @@ def as_operand(x: Operand, name: str) -> Operand:
 def call_of_kinds(
     op: Operation | Elementwise,
     function: Function,
-    args: Sequence[Operand],
+    args: Sequence[object],
     titles: Iterable[str],
     settings: Settings,
 ) -> Operand:
@@ -203,7 +203,7 @@ class Operation:
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
 
-    def _no_rule(self, *args: Operand, **saved: Setting) -> Operand:
+    def _no_rule(self, *args: object, **saved: object) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
     def reverse(self, rule: Function) -> Function:
@@ -219,7 +219,7 @@ class Operation:
         )
         return rule
 
-    def _along(self, r: Plain, *args: Operand, **settings: Setting) -> tuple[Linear, ...]:
+    def _along(self, r: object, *args: object, **settings: object) -> tuple[Linear, ...]:
         """Return the linear maps of a function that is linear in each operand."""
         return tuple(
             lambda t, i=i: self(*args[:i], t, *args[i + 1 :], **settings) for i in range(len(args))
@@ -403,7 +403,7 @@ class Operation:
         return maps if type(maps) is tuple else (maps,)
 
 
-def is_held(c: np.ndarray, owner: np.ndarray, held: list[Plain]) -> bool:
+def is_held(c: np.ndarray, owner: np.ndarray, held: list[object]) -> bool:
     """Return whether a contribution, in the memory of `owner`, shares memory with one of the held
     arrays.
     """

@@ -13,7 +13,7 @@ import ast
 import linecache
 import weakref
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def in_place(expression: str) -> list[str]:
 def elementwise_rule(row: Elementwise, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
     """Make the reverse rule of a row, compiled on first use for the operands that are variables."""
 
-    def first(*entry: Any) -> None:
+    def first(*entry: object) -> None:
         rule.chain = compile_rule(row, variable)
         rule.chain(*entry)
 

@@ -119,7 +119,7 @@ class Tape(list["Entry"]):
         return values
 
     def tangent(
-        self, by_rule: Thunk, op: Operation, args: Sequence[Operand], settings: Settings
+        self, by_rule: Thunk, op: Operation, args: Sequence[object], settings: Settings
     ) -> Operand:
         """Return the tangent that the rule of an operation of duals gives."""
         return by_rule()

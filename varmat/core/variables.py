@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from varmat.typing import (
         Adjoint,
-        Index,
         Indexing,
         Linear,
         Operand,
@@ -298,7 +297,7 @@ class VarMat(InPlaceOperators, Container, Variable):
             self._adj = a.copy()
         return self._adj  # type: ignore[no-any-return]
 
-    def _scatter(self, index: Index, c: Plain) -> None:
+    def _scatter(self, index: object, c: object) -> None:
         """Add a contribution to elements, which may be named several times."""
         scatter_add(self._writable_adjoint(), index, c)
 
@@ -432,7 +431,7 @@ class Spread(View):
 
     _add = _take
 
-    def _scatter(self, index: Index, c: Plain) -> None:
+    def _scatter(self, index: object, c: object) -> None:
         a = np.zeros(self._val.shape)
         scatter_add(a, index, c)
         self._take(a)
@@ -442,7 +441,7 @@ VARIABLES = frozenset({Var, VarMat, Large, View, LargeView, Spread})
 ARRAYS = VARIABLES - {Var}
 
 
-def root_of(x: Operand) -> Operand:
+def root_of(x: object) -> Operand:
     """Return the variable whose values a view shares; return any other variable itself."""
     return x.root if isinstance(x, View) else x
 

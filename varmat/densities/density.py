@@ -182,7 +182,7 @@ class Density:
         )
         raise TypeError(text)
 
-    def refuse_data(self, values: Sequence[Operand]) -> None:
+    def refuse_data(self, values: Sequence[object]) -> None:
         """Refuse an observation that is impossible whatever the parameters are. Call this where the
         log density is -inf, the observation is data, and the parameters are variables.
         """
@@ -234,7 +234,7 @@ class Density:
         return self.unless_impossible(args, self.operation(*args, keep=keep))
 
     @staticmethod
-    def kept_terms(operands: Iterable[tuple[str, Operand]], propto: Propto) -> KeptTerms | None:
+    def kept_terms(operands: Iterable[tuple[str, object]], propto: Propto) -> KeptTerms | None:
         """Return the arguments whose terms are kept: variables, and those in `propto`; None for
         all.
         """
@@ -398,7 +398,7 @@ _RAISES = """Raises
 
 
 def member(
-    value: Function, name: str, arguments: Domains, words: dict[str, str], **settings: Any
+    value: Function, name: str, arguments: Domains, words: dict[str, str], **settings: object
 ) -> StructuredDensity:
     """Make a density of a family: that of this name, by the function of the family with these
     settings, whose docstring has places for the words.

@@ -204,7 +204,7 @@ lower_matrix = Matrix(
 def with_ones(domain: Matrix, ones: Callable[[Plain], Plain], title: str) -> Matrix:
     """Make a domain of matrices for which a function returns ones."""
 
-    def refuse(function: str, x: Operand, name: str) -> None:
+    def refuse(function: str, x: object, name: str) -> None:
         one.check(function, f"{title} of {name}", ones(x))
         domain.refuse(function, x, name)
 

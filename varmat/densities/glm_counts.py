@@ -9,7 +9,6 @@ from varmat.densities.density import not_nan
 from varmat.densities.glm import glm, titles
 from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
-from varmat.typing import Operand
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
@@ -77,7 +76,7 @@ def binomial_logit_glm_lpmf() -> None:
     """
 
 
-def _without_factorials(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
+def _without_factorials(n: object, eta: object, phi: object, fast: bool) -> LogDensity:
     """Compute the negative binomial log mass, whose factorials are dropped with ``propto=True``."""
     result = neg_binomial_2_log_lpmf.form(n, eta, phi, fast)
     result.dropping = log_rising_factorial(phi, n), *result.dropping[1:]

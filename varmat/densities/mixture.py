@@ -78,7 +78,7 @@ def log_mix(theta: Operand, *log_densities: Operand) -> Result:
     )
 
 
-def _check(theta: Operand, **log_densities: Operand) -> None:
+def _check(theta: object, **log_densities: object) -> None:
     for name, x in log_densities.items():
         not_nan.check("log_mix", name, x)
     probability.check("log_mix", "theta", theta)

@@ -120,7 +120,7 @@ class Form(NamedTuple):
     kind: type[Covariance]
     arguments: dict[str, tuple[str, Domain]]
 
-    def check(self, *values: Operand) -> None:
+    def check(self, *values: object) -> None:
         """Raise an error for arguments outside their domains. A run of a program ends where the
         value is not finite, and so where elements are not.
         """

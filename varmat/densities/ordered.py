@@ -33,7 +33,7 @@ class Cells:
         The number of observations in each inner cell, one without an infinite end.
     """
 
-    def __init__(self, which: Plain, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    def __init__(self, which: object, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
         *rows, cutpoints = shape
         self.outer, self.ends = (*rows, 1), (*rows, cutpoints + 2)
         self.places = rows_of(self.ends) + which

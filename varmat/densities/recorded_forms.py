@@ -202,7 +202,7 @@ def _fast_terms(density: Univariate) -> Function:
     return graph.function(terms)
 
 
-def _fast_path_fails(density: Univariate, values: Sequence[Operand]) -> bool:
+def _fast_path_fails(density: Univariate, values: Sequence[object]) -> bool:
     """Tell whether the fast path is not finite at the recorded point, as at probability 1."""
     if not all(isinstance(v, (float, np.ndarray)) for v in values):
         return False

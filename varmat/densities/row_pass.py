@@ -63,7 +63,7 @@ def in_matrix(weights: Operand, x: Plain, beta: Plain) -> Result:
     return np.multiply.outer(weights, beta)
 
 
-def total(weights: Operand) -> float:
+def total(weights: object) -> float:
     """Sum an array; return a number unchanged."""
     return weights if type(weights) is float else float(add_reduce(weights))
 

@@ -65,15 +65,15 @@ class RowGraph:
         self.symbols = {name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in names}
         self.parts = form(*self.symbols.values())
 
-    def value(self, result: Operand) -> Value:
+    def value(self, result: object) -> Value:
         return lift(self.builder, result)
 
-    def names(self, result: Operand) -> frozenset[str]:
+    def names(self, result: object) -> frozenset[str]:
         """Return the arguments on which a result depends."""
         inside = cone([self.value(result)])
         return frozenset(name for name, x in self.symbols.items() if x.value in inside)
 
-    def function(self, results: Iterable[Operand], names: Sequence[Value] = ()) -> Function:
+    def function(self, results: Iterable[object], names: Sequence[Value] = ()) -> Function:
         """Return a function from the arguments, of any kinds, and given values to a list of
         results.
         """
@@ -145,7 +145,7 @@ class RowProgram:
     def __init__(
         self,
         graph: RowGraph,
-        terms: Sequence[Operand],
+        terms: Sequence[object],
         builder: Builder,
         values: Mapping[str, Value],
         apply: Callable[[Builder, Elementwise, list[Value]], Value] = apply_row,
@@ -180,7 +180,7 @@ class RowProgram:
         """Write a function of the elementwise table."""
         return self._apply(self.builder, row, operands)
 
-    def write(self, result: Operand) -> Value:
+    def write(self, result: object) -> Value:
         """Write a result of the graph."""
         return self._written(self.graph.value(result))
 

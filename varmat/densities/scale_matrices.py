@@ -155,7 +155,7 @@ class Precision(Covariance):
     covariance = "np.linalg.inv(Omega)"
     where = "; here :math:`\\Sigma` is the inverse of the argument"
 
-    def __init__(self, function: str, matrix: Operand, rows: int) -> None:
+    def __init__(self, function: str, matrix: object, rows: int) -> None:
         super().__init__(function, matrix, 0)
         self.residuals: Operand = None
 

@@ -210,7 +210,7 @@ def _log_arrangements(n: Operand) -> float:
     )
 
 
-def _are_counts(n: Operand) -> bool:
+def _are_counts(n: object) -> bool:
     return bool(is_count(n).all())
 
 

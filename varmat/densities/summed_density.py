@@ -108,7 +108,7 @@ class SummedDensity(Density, Operation):
         """Call with arrays of different shapes."""
         raise NotImplementedError
 
-    def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
+    def evaluate(self, values: list[object], shape: Shape | None, use: Use) -> Computed:
         """Compute the value, and each variable's partial: a float, or an array of its shape."""
         raise NotImplementedError
 

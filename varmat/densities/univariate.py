@@ -80,11 +80,11 @@ class LogDensity:
 
     def __init__(
         self,
-        *terms: Operand,
-        support: Operand = None,
-        dropping: Sequence[Operand] = (),
-        when: Operand = None,
-        **partials: Operand,
+        *terms: object,
+        support: object = None,
+        dropping: Sequence[object] = (),
+        when: object = None,
+        **partials: object,
     ) -> None:
         self.terms, self.partials, self.support = terms, partials, support
         self.dropping, self.when = dropping or terms, when
@@ -227,7 +227,7 @@ class Univariate(SummedDensity):
             keep=keep,
         )
 
-    def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
+    def evaluate(self, values: list[object], shape: Shape | None, use: Use) -> Computed:
         function, exact, long, early, count = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
             function, exact = long()
@@ -257,7 +257,7 @@ class Univariate(SummedDensity):
         return (function, exact) if size < LONG else long()
 
     def _compute(
-        self, function: Function, exact: Function, values: list[Operand], shape: Shape | None
+        self, function: Function, exact: Function, values: list[object], shape: Shape | None
     ) -> Computed:
         try:
             if shape is None:
@@ -271,7 +271,7 @@ class Univariate(SummedDensity):
             values = ieee(values)
             return _of_arrays(exact, values, () if shape is None else shape)
 
-    def _check_domains(self, values: list[Operand]) -> None:
+    def _check_domains(self, values: list[object]) -> None:
         for (title, domain), v in zip(self.checks, values, strict=True):
             domain.check(self.name, title, v)
         self.check_demand(self.name, values)
@@ -284,7 +284,7 @@ class Univariate(SummedDensity):
             value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
             Domain(phrase, lambda _: holds).check(function, self.arguments[name][0], value)
 
-    def in_support(self, values: list[Operand]) -> bool:
+    def in_support(self, values: list[object]) -> bool:
         inside = self.inside
         if inside is None:
             return True
@@ -440,7 +440,7 @@ class Univariate(SummedDensity):
         return tuple(map(directional, self.operands))
 
 
-def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]) -> Computed:
+def _of_arrays(function: Function, values: list[object], shape: tuple[int, ...]) -> Computed:
     """Compute value and partials for arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
     with np.errstate(all="ignore"):

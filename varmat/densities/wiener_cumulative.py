@@ -134,11 +134,11 @@ class _Model:
         self,
         upper: bool,
         count: int,
-        alpha: Operand,
-        beta: Operand,
-        delta: Operand,
-        var_delta: Operand,
-        var_beta: Operand,
+        alpha: object,
+        beta: object,
+        delta: object,
+        var_delta: object,
+        var_beta: object,
     ) -> None:
         self.upper = upper
         self.starts, self.log_starts = gauss_rule(count)

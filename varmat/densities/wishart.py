@@ -47,7 +47,7 @@ HALF_LOG_TWO = 0.5 * math.log(2.0)
 DEGREES = ("Degrees of freedom parameter", ScalarDomain(not_nan))
 
 
-def check_degrees(function: str, nu: Operand, rows: int) -> None:
+def check_degrees(function: str, nu: object, rows: int) -> None:
     """Raise an error for degrees of freedom without a density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < math.inf)).check(
         function, DEGREES[0], nu

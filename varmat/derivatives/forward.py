@@ -34,7 +34,7 @@ from varmat.typing import Function, Operand, Result, Settings
 __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
-def _dual(x: Operand, t: Operand, level: Level) -> Operand:
+def _dual(x: object, t: object, level: Level) -> Operand:
     """Make the dual of a point and a direction; both may depend on variables from outside."""
     x, t = own(x), own(t)
     # A tangent is a variable where the value is one, so that variables can be assigned into it.
@@ -47,7 +47,7 @@ def call_with_tangents(
     function: str,
     f: Function,
     points: Sequence[object],
-    tangents: list[Operand],
+    tangents: list[object],
     args: Arguments = (),
     kwargs: Settings | None = None,
     make: Function = _dual,
@@ -75,7 +75,7 @@ def call_with_tangents(
     return y, parts
 
 
-def _taken_apart(function: str, y: Operand, level: Level, tape: Tape) -> tuple[Operand, Operand]:
+def _taken_apart(function: str, y: object, level: Level, tape: Tape) -> tuple[Operand, Operand]:
     if not isinstance(y, Dual):
         return output(function, y), None
     if y.level is not level or type(y.val) is Dual or type(y.tan) is Dual:
@@ -88,7 +88,7 @@ _PLAIN = frozenset({float, np.ndarray, type(None)})
 
 
 def plain_parts(
-    function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None = None
+    function: str, parts: list[tuple[object, object]], tape: Tape, k: int | None = None
 ) -> list[tuple[Operand, Operand]]:
     """Return values and tangents as floats and new arrays; `k` directions are a first axis.
 
@@ -103,8 +103,8 @@ def plain_parts(
 
 def scalar_parts(
     function: str,
-    y: Operand,
-    parts: list[tuple[Operand, Operand]],
+    y: object,
+    parts: list[tuple[object, object]],
     other: str = "jacobian or varmat.vjp",
 ) -> tuple[Operand, Operand]:
     """Return value and tangent of a result that must be one scalar."""
@@ -258,7 +258,7 @@ def gradient_dot_vector(
 
 
 def _directional(
-    name: str, f: Function, x: Operand, v: object, args: Arguments, kwargs: Settings
+    name: str, f: Function, x: object, v: object, args: Arguments, kwargs: Settings
 ) -> float:
     points = (plain_tree(name, "x", x, outer_too=True),)
     tangents = matching_leaves(name, "v", v, points[0], outer_too=True)

@@ -260,10 +260,10 @@ def _gradient_along(
     name: str,
     f: Function,
     points: object,
-    direction: list[Operand],
+    direction: list[object],
     args: Arguments,
     kwargs: Settings,
-    second: list[Operand] | None = None,
+    second: list[object] | None = None,
 ) -> list[Operand]:
     """Compute the leaves of the gradient of the derivative of a scalar function in a direction or,
     with a `second`, of the second derivative in both.
@@ -277,16 +277,16 @@ def _recorded(
     name: str,
     f: Function,
     points: object,
-    direction: list[Operand],
+    direction: list[object],
     args: Arguments,
     kwargs: Settings,
-    second: list[Operand] | None,
+    second: list[object] | None,
     tape: Tape,
-    rows: Sequence[tuple[Operand, np.ndarray]] = (),
+    rows: Sequence[tuple[object, np.ndarray]] = (),
 ) -> Finish:
     variables, inner, others = list[Operand](), Level(name), iter(second or ())
 
-    def make(x: Operand, t: Operand, level: Level) -> Result:
+    def make(x: object, t: object, level: Level) -> Result:
         # All parts are variables, so that the function can assign variables into them.
         x, t = stand_in(x, tape), stand_in(t, tape)
         variables.append(bottom(x))

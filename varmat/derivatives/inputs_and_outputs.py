@@ -50,7 +50,7 @@ def recording(recorder: type[Tape] | None = None) -> Iterator[Tape]:
             gc.enable()
 
 
-def is_outer(x: Operand) -> bool:
+def is_outer(x: object) -> bool:
     """Return whether a number or an array is a variable or dual."""
     return isinstance(x, (ArrayMethods, MatVar))
 
@@ -60,7 +60,7 @@ def holds_outer(args: Arguments) -> bool:
     return any(map(is_outer, leaves_of(args)))
 
 
-def stand_in(x: Operand, tape: Tape) -> Operand:
+def stand_in(x: object, tape: Tape) -> Operand:
     """Make a leaf of the tape for a plain number or array; for a variable from outside, a copy that
     only this call uses.
     """
@@ -82,7 +82,7 @@ def own(x: Operand) -> Operand:
     return np.copy(x) if type(x) in ARRAYS else x
 
 
-def bottom(x: Operand) -> Operand:
+def bottom(x: object) -> Operand:
     """Return the innermost value of a dual, or of duals of duals."""
     while isinstance(x, Dual):
         x = x.val
@@ -97,7 +97,7 @@ def leaf_tree(
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
-def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
+def scalar_result(function: str, y: object, tape: Tape) -> Operand:
     """Return the scalar that a function returned: a `Var` on `tape`, or a float if it does not
     depend on the arguments.
     """
@@ -106,7 +106,7 @@ def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
     return y
 
 
-def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
+def check_scalar(function: str, y: object, other: str = "jacobian or varmat.vjp") -> None:
     """Raise for an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
@@ -116,7 +116,7 @@ def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp
         )
 
 
-def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
+def outputs(function: str, results: Sequence[object], tape: Tape) -> list[Operand]:
     """Return the results of a function, each a variable of `tape`, a float or an array."""
     checked = [output(function, y) for y in results]
     for y in checked:
@@ -127,7 +127,7 @@ def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Opera
     return checked
 
 
-def output(function: str, y: Operand) -> Operand:
+def output(function: str, y: object) -> Operand:
     """Convert one result of a function to a variable, a float or an array."""
     y = y._settled if isinstance(y, Standing) else y
     if type(y) in VARIABLES:
@@ -177,7 +177,7 @@ def has_outside(tape: Tape) -> bool:
     return outer or outer.leaves or outer.parent is not None
 
 
-def check_fresh(variables: Sequence[Operand]) -> None:
+def check_fresh(variables: Sequence[object]) -> None:
     """Raise if one of them is stale."""
     for x in variables:
         _ = own_tape(x).top.arena
@@ -203,7 +203,7 @@ def adjoint_of(leaf: Operand) -> Plain:
     return g if g.base is None else np.array(g, order="C")
 
 
-def plain_copy(y: Operand) -> Operand:
+def plain_copy(y: object) -> Operand:
     """Return the value of a result: a float, or a new C-contiguous array."""
     value = y if type(y) is np.ndarray or type(y) is float else value_now(y)
     return (

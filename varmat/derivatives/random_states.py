@@ -67,7 +67,7 @@ def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
                 yield x
 
 
-def _is_ours(x: Operand) -> bool:
+def _is_ours(x: object) -> bool:
     """Return whether `x` is a function or an operation of the library: those draw only from
     generators that they are given, and refer to tables with many entries.
     """
@@ -80,7 +80,7 @@ def _is_ours(x: Operand) -> bool:
     )
 
 
-def _parts(x: Operand) -> Iterator[Operand]:
+def _parts(x: object) -> Iterator[Operand]:
     if isinstance(x, FunctionType):
         yield from (item.cell_contents for item in x.__closure__ or () if _is_full(item))
         yield from (*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values())

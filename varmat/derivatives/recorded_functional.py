@@ -278,7 +278,7 @@ class Recorded(BoundCalls, Generic[T]):
                     return self._eager(*args)
         return self._general(args, kwargs)  # type: ignore[no-any-return]
 
-    def _general(self, args: Sequence[Any], kwargs: Settings) -> Any:
+    def _general(self, args: Sequence[object], kwargs: Settings) -> Any:
         entry = None
         try:
             call = self._call(args, kwargs)
@@ -337,7 +337,7 @@ class Recorded(BoundCalls, Generic[T]):
                     others[i] = Mapped.key(x) if type(x) is Mapped else x
         return RecordedCall(args, kwargs, positions, tuple(points), structures, others, leaves)
 
-    def _pulled_back(self, entry: Recording, args: Sequence[Any]) -> Any:
+    def _pulled_back(self, entry: Recording, args: Sequence[object]) -> Any:
         """Return the values at a point, and the function that pulls cotangents back."""
         assert entry.values is not None
         points = tuple(rebuilt(args, map(plain_copy, leaves_of(args))))
@@ -582,7 +582,7 @@ class Recorded(BoundCalls, Generic[T]):
 
 
 def _outputs(
-    entry: Recording, arguments: Sequence[Operand], checked: int | None = None
+    entry: Recording, arguments: Sequence[object], checked: int | None = None
 ) -> list[Operand]:
     """Return the outputs of a run. Raise `ElsewhereError` unless the first ones, by default all,
     are finite, and where Python's floats raise or an argument is invalid.

@@ -81,7 +81,7 @@ def assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
 def record(
     function: Function,
     positions: Sequence[int],
-    args: Sequence[Operand],
+    args: Sequence[object],
     kwargs: Settings,
     *,
     follows: Branches | None = None,
@@ -137,7 +137,7 @@ def record_values(
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 
-def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
+def _followed(function: Function, leaf: object, tape: Tape, branches: Branches | None) -> Result:
     """Record a function, and note its branches or make them raise."""
     with watched(tape, function, branches=branches):
         results = function(leaf)
@@ -162,8 +162,8 @@ def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.nd
 def _with_tangents(
     name: str,
     f: Function,
-    points: Sequence[Any],
-    args: Sequence[Any],
+    points: Sequence[object],
+    args: Sequence[object],
     kwargs: Settings | None,
     tape: Tape,
 ) -> tuple[Operand, list[tuple[Operand, Operand]], list[Operand], list[Operand]]:
@@ -181,8 +181,8 @@ def _with_tangents(
 def product_program(
     name: str,
     f: Function,
-    points: Sequence[Any],
-    args: Sequence[Any] = (),
+    points: Sequence[object],
+    args: Sequence[object] = (),
     kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of the Hessian of a scalar function of one point times a vector."""
@@ -198,8 +198,8 @@ def product_program(
 def tangent_program(
     name: str,
     f: Function,
-    points: Sequence[Any],
-    args: Sequence[Any] = (),
+    points: Sequence[object],
+    args: Sequence[object] = (),
     kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of values and of their derivatives in a direction, not optimised; the
@@ -222,8 +222,8 @@ def tangent_program(
 def weighted_program(
     name: str,
     f: Function,
-    points: Sequence[Any],
-    args: Sequence[Any] = (),
+    points: Sequence[object],
+    args: Sequence[object] = (),
     kwargs: Settings | None = None,
 ) -> Written:
     """Write the program of values and of the gradients of their weighted sum, not optimised. The
@@ -250,7 +250,7 @@ def pushforward_program(*call: Any) -> Written:
     return Written(_results_from(result.program, 0), (result.template, result.template))
 
 
-def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) -> Written:
+def pullback_program(name: str, f: Function, points: Sequence[object], *_: object) -> Written:
     """Write the programs of `varmat.vjp`."""
     result, leaves = weighted_program(name, f, points), leaves_of(points)
     results = len(leaves_of(result.template))
@@ -347,7 +347,7 @@ def _along_units(
 
 
 def rolled_entries(
-    name: str, f: Callable[[Operand, Tape], Operand], point: Operand
+    name: str, f: Callable[[Operand, Tape], Operand], point: object
 ) -> tuple[Sequence[Entry], Sequence[Entry]]:
     """Return the entries that the recording of a function keeps, and the entries among them that it
     rolls into loops. The function is given its tape too.
@@ -380,7 +380,7 @@ def _results_from(program: Program, number: int) -> Program:
     return part_of(program, slice(None), slice(1 + number, None))
 
 
-def _with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
+def _with_leaves(args: Sequence[object], tape: Tape) -> tuple[Arguments, list[Operand]]:
     """Replace `Mapped` arguments by variables; return the arguments and all these variables."""
     inputs, leaves = list(args), []
     for i, x in enumerate(args):

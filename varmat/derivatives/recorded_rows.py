@@ -38,7 +38,7 @@ class Mapped(NamedTuple):
     tree: ArgumentTree
 
     @staticmethod
-    def key(x: Operand) -> Operand:
+    def key(x: object) -> Operand:
         return Mapped(structure_of(x.tree)) if type(x) is Mapped else x
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class InnerTape(Tape):
     def answering(self, function: Function, implementation: Function) -> Function:
         """Return the handler of a function of NumPy."""
 
-        def answer(*args: Operand, **settings: Any) -> Result:
+        def answer(*args: object, **settings: object) -> Result:
             return self._by_rule(
                 partial(implementation, *args, **settings),
                 partial(called_function, function, args, settings),
@@ -74,7 +73,7 @@ class InnerTape(Tape):
         self,
         by_rule: Thunk,
         op: Operation | Elementwise,
-        args: Sequence[Operand],
+        args: Sequence[object],
         settings: Settings,
     ) -> Result:
         """Compute the tangent of an operation on duals. A user's rule is always recorded as a call,
@@ -96,9 +95,7 @@ class WatchedTape(InnerTape):
         super().append(entry)
 
 
-def _looked_at(
-    variable: Operand, ufunc: Operand = None, operands: Sequence[Operand] = ()
-) -> Result:
+def _looked_at(variable: object, ufunc: Operand = None, operands: Sequence[Operand] = ()) -> Result:
     """Return the outcome of a comparison. Any other look at a value raises, unless a nested scope
     looks at what it computed without the variables of the recording.
     """
@@ -160,7 +157,7 @@ def called_tangent(
     inputs = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in indices]
     level, count = Level(op.name), len(args)
 
-    def tangent(*arguments: Operand) -> Result:
+    def tangent(*arguments: object) -> Result:
         operands = list(arguments[:count])
         for i, t in zip(indices, arguments[count:], strict=True):
             operands[i] = paired(operands[i], t, level)
@@ -185,8 +182,8 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
             output = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
             return tuple(next(output) if x else 0.0 for x in variable)
 
-    def tangent(r: Operand, *args: Operand) -> tuple[Linear, ...]:
-        def along(i: int, t: Operand) -> Result:
+    def tangent(r: object, *args: object) -> tuple[Linear, ...]:
+        def along(i: int, t: object) -> Result:
             level, now = Level(name), list(args)
             now[i] = paired(now[i], t, level)
             y = function(*now)
@@ -196,7 +193,7 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
 
         return tuple(partial(along, i) for i in range(len(args)))
 
-    def value(*args: Operand) -> Result:
+    def value(*args: object) -> Result:
         return function(*args)
 
     value.__name__ = name
@@ -207,7 +204,7 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
     return result
 
 
-def called_function(function: Function, args: Sequence[Operand], settings: Settings) -> Result:
+def called_function(function: Function, args: Sequence[object], settings: Settings) -> Result:
     """Record a function of arrays as one call. None if it makes no plain numbers of plain numbers:
     what else it depends on would be lost.
 
@@ -219,7 +216,7 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
     if any(type(x) is Condition for x in leaves):
         return None
 
-    def call(*numbers: Operand) -> Result:
+    def call(*numbers: object) -> Result:
         now = dict(zip(indices, numbers, strict=True))
         recompute, kwargs = rebuilt(arguments, (now.get(i, x) for i, x in enumerate(leaves)))
         return function(*recompute, **kwargs)
@@ -235,7 +232,7 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
     if not any(is_real):
         return None
 
-    def results(*numbers: Operand) -> Result:
+    def results(*numbers: object) -> Result:
         created = leaves_of(call(*numbers))
         for x, y, item in zip(created, at_first, is_real, strict=True):
             if np.shape(x) != np.shape(y) or not (item or np.array_equal(x, y)):
@@ -251,5 +248,5 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
     return rebuilt(result, [next(reals) if item else x for x, item in items])
 
 
-def _tuple(x: Operand) -> tuple[Operand, ...]:
+def _tuple(x: object) -> tuple[Operand, ...]:
     return x if isinstance(x, tuple) else (x,)

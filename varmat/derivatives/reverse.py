@@ -272,7 +272,7 @@ def with_aux(
     return (value, finishes[0]()), gradients
 
 
-def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> Finish:
+def finish_of(name: str, y: object, leaves: Sequence[object], tape: Tape) -> Finish:
     """Make a function that returns, after the scope, the value of a result and its gradients."""
     if not isinstance(y, Dual):
         y = output(name, y)
@@ -286,7 +286,7 @@ def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> F
     return lambda: results
 
 
-def is_plain(x: Operand) -> bool:
+def is_plain(x: object) -> bool:
     """Return whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 

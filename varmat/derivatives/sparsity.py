@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,10 +17,29 @@ from varmat.programs.kernels.matrices import Matmul
 from varmat.programs.kernels.places import Assemble, Copy, Gather
 from varmat.programs.kernels.reductions import Accumulate, Reduce, Sum
 from varmat.programs.kernels.sparse import SparseProduct
-from varmat.typing import Plain, Shape
+from varmat.typing import Shape
 
-# A boolean matrix: a row for each element of a value, a column for each element of the argument.
-Pattern = Any
+
+class Pattern(Protocol):
+    """A boolean matrix, a sparse array of SciPy: a row for each element of a value, a column for
+    each element of the argument.
+    """
+
+    shape: tuple[int, int]
+    indices: np.ndarray
+    indptr: np.ndarray
+    data: np.ndarray
+
+    @property
+    def T(self) -> Pattern: ...
+    def __getitem__(self, rows: np.ndarray, /) -> Pattern: ...
+    def __add__(self, other: Pattern, /) -> Pattern: ...
+    def astype(self, dtype: type, /) -> Pattern: ...
+    def sort_indices(self) -> None: ...
+    def tocsc(self) -> Pattern: ...
+    def tocoo(self) -> Any: ...
+
+
 # Products and loops with more terms or steps than this count as dense.
 _MOST_TERMS, _MOST_STEPS = 10_000_000, 20_000
 
@@ -88,7 +107,8 @@ class _Patterns:
     def _empty(self, size: int) -> Pattern:
         from scipy.sparse import csr_array
 
-        return csr_array((size, self.n), dtype=bool)
+        pattern: Pattern = csr_array((size, self.n), dtype=bool)
+        return pattern
 
     def _at(self, x: Value, shape: Shape) -> Pattern:
         """Return the pattern of a value that is broadcast to a shape."""
@@ -99,14 +119,15 @@ class _Patterns:
     def _sum(self, patterns: Sequence[Pattern], size: int) -> Pattern:
         return sum(patterns, start=self._empty(size))
 
-    def _collected(self, x: Pattern, to: Plain, at: Plain, size: int) -> Pattern:
+    def _collected(self, x: Pattern, to: np.ndarray, at: np.ndarray, size: int) -> Pattern:
         """Return the pattern of sums: element `to` of the result has element `at` of `x`."""
         from scipy.sparse import csr_array
 
         to, at = np.ravel(to), np.ravel(at)
         # int64, because a sum of more than 255 bytes might be zero.
         terms = csr_array((np.ones(to.size, np.int64), (to, at)), shape=(size, x.shape[0]))
-        return (terms @ x.astype(np.int64)).astype(bool)
+        result: Pattern = (terms @ x.astype(np.int64)).astype(bool)
+        return result
 
     def _dense(self, step: Step) -> list[Pattern]:
         """Make each element of the results depend on all elements of the operands."""
@@ -120,14 +141,14 @@ class _Patterns:
         )
         return [every[np.zeros(v.size, int)] for v in step.results]
 
-    def _patterns(self, step: Step) -> list[Pattern]:
+    def _patterns(self, step: Step) -> list[Pattern] | list[None]:
         """Return the patterns of the results of a step; a result without derivatives has none."""
         kernel, operands = step.kernel, step.operands
         if all(v.dtype == BOOL for v in step.results):
             return [None] * len(step.results)
         if isinstance(kernel, Loop):
             return self._loop(kernel, step) or self._dense(step)
-        rule: Callable[..., Pattern] | None = next(
+        rule: Callable[..., Pattern | None] | None = next(
             (_RULES[kind] for kind in type(kernel).__mro__ if kind in _RULES), None
         )
         if rule is None and kernel.elementwise is not None:
@@ -137,7 +158,7 @@ class _Patterns:
 
     # --- rules ---
 
-    def _elementwise(self, kernel: Plain, out: Value, *operands: Value) -> Pattern | None:
+    def _elementwise(self, kernel: object, out: Value, *operands: Value) -> Pattern | None:
         if np.broadcast_shapes(*[v.shape for v in operands]) != out.shape:
             return None  # a function that also sums
         args = operands[1:] if kernel is SELECT else operands
@@ -258,7 +279,7 @@ def _numbers(shape: Shape) -> np.ndarray:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-_RULES: dict[type, Callable[..., Pattern]] = {
+_RULES: dict[type, Callable[..., Pattern | None]] = {
     Accumulate: _Patterns._accumulate,
     Assemble: _Patterns._assemble,
     Copy: _Patterns._copy,

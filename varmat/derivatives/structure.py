@@ -107,7 +107,7 @@ def plain_tree(
     With `complex_too` leaves may be complex. With `outer_too` a variable or dual is unchanged.
     """
 
-    def plain(leaf: Operand, path: str) -> Operand:
+    def plain(leaf: object, path: str) -> Operand:
         if isinstance(leaf, (ArrayMethods, MatVar)):
             if outer_too:
                 return leaf
@@ -179,7 +179,7 @@ def template_of(tree: T, before: Shape = ()) -> T:
     begin with `before`.
     """
 
-    def zeros(x: Operand, _: str) -> Operand:
+    def zeros(x: object, _: str) -> Operand:
         shape = before + _numpy.shape(x)
         return np.broadcast_to(0.0, shape) if shape else 0.0
 
@@ -221,7 +221,7 @@ def split(vector: Operand, shapes: Iterable[Shape]) -> Iterator[Operand]:
         start = end
 
 
-def shaped(vector: Operand, shapes: Iterable[Shape]) -> list[Operand]:
+def shaped(vector: object, shapes: Iterable[Shape]) -> list[Operand]:
     """List the same parts, with floats as numbers if the vector is plain."""
     return [float(x) if isinstance(x, np.floating) else x for x in split(vector, shapes)]
 
@@ -285,7 +285,7 @@ def stop_gradient(x: T) -> T:
     array([2., 3.])
     """
 
-    def stopped(leaf: Operand, _: str) -> Operand:
+    def stopped(leaf: object, _: str) -> Operand:
         if not isinstance(leaf, (ArrayMethods, MatVar)):
             return leaf
         result = constant(np.positive, (leaf,), {})

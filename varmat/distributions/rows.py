@@ -71,7 +71,7 @@ class OfRow(Distribution):
     row: ClassVar[Density]
     __signature__: ClassVar[inspect.Signature]
 
-    def __init__(self, *args: Operand, **kwargs: Operand) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:

@@ -168,7 +168,7 @@ class LinearStateSpace(Distribution):
             )
         return tuple(map(np.asarray, (*self._model(), self.m0, self.C0)))
 
-    def _filtered(self, y: Plain) -> tuple[States, States]:
+    def _filtered(self, y: object) -> tuple[States, States]:
         """Return the moments of the states before and after each observation."""
         f, g, v, w, mean, covariance = self._plain_model()
         rows, there = self._rows(y)
@@ -180,11 +180,11 @@ class LinearStateSpace(Distribution):
             after.append((mean, covariance))
         return _states(before, self.n), _states(after, self.n)
 
-    def filter(self, y: Plain) -> States:
+    def filter(self, y: object) -> States:
         """Return the mean and covariance of each state, given the observations up to its time."""
         return self._filtered(y)[1]
 
-    def smooth(self, y: Plain) -> States:
+    def smooth(self, y: object) -> States:
         """Return the mean and covariance of each state, given all observations."""
         g = self._plain_model()[1]
         before, after = self._filtered(y)
@@ -200,7 +200,7 @@ class LinearStateSpace(Distribution):
             moments.append((mean, covariance))
         return _states(moments[::-1], self.n)
 
-    def forecast(self, y: Plain, steps: int) -> States:
+    def forecast(self, y: object, steps: int) -> States:
         """Return the mean and covariance of the next observations, given the observations.
 
         Parameters
@@ -223,7 +223,7 @@ class LinearStateSpace(Distribution):
             forecasts.append((f.T @ mean, f.T @ covariance @ f + v))
         return _states(forecasts, self.r)
 
-    def latent(self, y: Plain, rng: np.random.Generator | int | None = None) -> np.ndarray:
+    def latent(self, y: object, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Draw the states of all times, shape (T, n), given the observations."""
         rng = np.random.default_rng(rng)
         _, g, _, w, *_ = self._plain_model()

@@ -47,7 +47,7 @@ def check_values(check: Function, *operands: Operand) -> Result:
     return result
 
 
-def is_watched(*operands: Operand) -> bool:
+def is_watched(*operands: object) -> bool:
     """Return whether operations on the operands are being recorded, to be run again."""
     tape = tape_of(operands)
     return tape is not None and tape.watch is not None
@@ -150,7 +150,7 @@ _CASTINGS = ("safe", "same_kind", "unsafe")
 
 def check_settings(
     function: Function,
-    out: Operand = None,
+    out: object = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     device: str | None = None,
@@ -272,7 +272,7 @@ def check_integer(function: str, name: str, value: object, least: int) -> None:
         )
 
 
-def check_choice(function: str, name: str, value: Setting, *choices: Setting) -> None:
+def check_choice(function: str, name: str, value: object, *choices: object) -> None:
     """Raise `DomainError` unless a setting is one of the choices."""
     if value not in choices:
         *others, last = map(repr, choices)

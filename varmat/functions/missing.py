@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -74,7 +73,7 @@ def refuse_missing(x: object, name: str) -> None:
             return  # variables among the elements, or parts of different shapes
 
 
-def _nulls(x: Any, array: np.ndarray) -> np.ndarray:
+def _nulls(x: object, array: np.ndarray) -> np.ndarray:
     """Find where tables, and arrays of Python objects, have no value."""
     if array.dtype.kind == "O":
         pandas = sys.modules.get("pandas")

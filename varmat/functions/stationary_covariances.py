@@ -116,7 +116,7 @@ def _squared_differences(
     return np.multiply(scratch, factor, out)
 
 
-def _ndim(x: Operand) -> int:
+def _ndim(x: object) -> int:
     """Return `numpy.ndim` of a number, an array or a variable, without the cost of an exception."""
     return getattr(x, "ndim", 0)
 

@@ -107,7 +107,7 @@ def observed_names(observed: str | Sequence[str] | None, data: Mapping[str, obje
 
 
 def taken(
-    by_name: Mapping[str, Any], holds: Callable[[Any], bool]
+    by_name: Mapping[str, object], holds: Callable[[Any], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split arguments into those for which a condition holds, and the others."""
     taken = {name: x for name, x in by_name.items() if holds(x)}

@@ -55,7 +55,7 @@ class Dependent(Transform):
     def __init__(
         self,
         make: Callable[..., Transform],
-        bounds: tuple[Operand, ...],
+        bounds: tuple[object, ...],
         shape: Shape,
         unconstrained_shape: Shape | None = None,
     ) -> None:
@@ -72,11 +72,11 @@ class Dependent(Transform):
         )
         return self.make(*bounds, self.shape)
 
-    def _constrain(self, x: Operand, jacobian: bool) -> Result:
+    def _constrain(self, x: object, jacobian: bool) -> Result:
         names = ", ".join(name for function in self.functions for name in function.needed)
         raise TypeError(f"the bounds depend on {names}: use this transform in a varmat.Model")
 
-    def _unconstrain(self, y: Operand) -> Result:
+    def _unconstrain(self, y: object) -> Result:
         return self._constrain(y, False)
 
 
@@ -94,7 +94,7 @@ def checked_shape(function: str, shape: tuple[Index, ...]) -> Shape:
 
 
 def with_bounds(
-    make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
+    make: Callable[..., Transform], bounds: tuple[object, ...], shape: Shape
 ) -> Transform:
     """Make a transform of this shape whose bounds may be functions."""
     for bound in bounds:

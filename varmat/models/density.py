@@ -40,7 +40,7 @@ def _no_terms() -> tuple[()]:
     return ()
 
 
-def _quantity(x: Operand, title: str) -> Plain:
+def _quantity(x: object, title: str) -> Plain:
     """Convert a generated quantity: integers and truth values keep their kind, others become
     floats.
     """
@@ -66,7 +66,7 @@ class NamedDensity:
         parameters: Mapping[str, Transform] | None = None,
         /,
         *,
-        data: Mapping[str, Operand] | None = None,
+        data: Mapping[str, object] | None = None,
         transformed_parameters: Function | None = None,
         generated_quantities: Function | None = None,
         log_likelihood: Function | str | bool | None = None,
@@ -121,10 +121,7 @@ class NamedDensity:
         self._check_indices()
 
     def _transformed_of(
-        self,
-        functions: Mapping[str, Function],
-        others: Function | None,
-        data: Mapping[str, Operand],
+        self, functions: Mapping[str, Function], others: Function | None, data: Mapping[str, object]
     ) -> Derived | None:
         """Collect the functions of transformed parameters: of single values by name, and of
         several.
@@ -331,14 +328,14 @@ class NamedDensity:
 
     # --- evaluation ---
 
-    def completed(self, values: dict[str, Operand]) -> dict[str, Operand]:
+    def completed(self, values: dict[str, object]) -> dict[str, Operand]:
         """Return the parameters with the transformed parameters."""
         if self.transformed is None:
             return values
         return {**values, **self.transformed.named_values(values)}
 
     def with_discrete(
-        self, values: dict[str, Operand], rng: np.random.Generator
+        self, values: dict[str, object], rng: np.random.Generator
     ) -> dict[str, Operand]:
         """Add the discrete parameters, drawn if they are missing, and the values that depend on
         them.
@@ -348,7 +345,7 @@ class NamedDensity:
         return values
 
     def with_quantities(
-        self, values: dict[str, Operand], rng: np.random.Generator
+        self, values: dict[str, object], rng: np.random.Generator
     ) -> dict[str, Operand]:
         """Add the generated quantities to the parameters and transformed parameters."""
         if self.generated is None:
@@ -356,7 +353,7 @@ class NamedDensity:
         result = self.generated.named_values(values, rng=rng)
         return {**values, **{n: _quantity(x, f"constrain: {n}") for n, x in result.items()}}
 
-    def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
+    def _terms(self, q: object, propto: bool, jacobian: bool) -> Result:
         """Return the terms whose sum is the log density."""
         values, log_jacobians = self.layout.unpack(q, jacobian)
         if self.transformed is not None:
@@ -370,7 +367,7 @@ class NamedDensity:
         # A single result must be a scalar, which is checked later.
         return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
 
-    def _own_terms(self, values: dict[str, Operand], propto: bool) -> Result:
+    def _own_terms(self, values: dict[str, object], propto: bool) -> Result:
         """Return the result of the user's log density: a term, or several."""
         result = self._density(values, propto=propto)
         refuse_distributions(result)
@@ -419,7 +416,7 @@ class NamedDensity:
             result |= chosen_terms(terms, self._named_terms, self.layout.given)
         return result
 
-    def _target(self, q: Operand, propto: bool, jacobian: bool) -> Result:
+    def _target(self, q: object, propto: bool, jacobian: bool) -> Result:
         terms = self._terms(q, propto, jacobian)
         return sum_of_terms(*terms) if type(terms) is Terms else terms
 
@@ -438,7 +435,7 @@ class NamedDensity:
 
     def constrain(
         self,
-        q: Operand,
+        q: object,
         include_tp: bool = False,
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
@@ -469,7 +466,7 @@ class NamedDensity:
 
     def param_constrain(
         self,
-        q: Operand,
+        q: object,
         include_tp: bool = False,
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
@@ -491,7 +488,7 @@ class NamedDensity:
             [np.empty(0), *(np.ravel(values[name]) for name in self._known[which])]
         )
 
-    def param_unconstrain(self, values: Operand) -> np.ndarray:
+    def param_unconstrain(self, values: object) -> np.ndarray:
         """Return the unconstrained point at which the parameters have given values.
 
         Parameters

@@ -21,8 +21,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from varmat.typing import Operand
-
 __all__ = ["SamplingWarning"]
 
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
@@ -195,7 +193,7 @@ def problems(
     table: Mapping[str, np.ndarray],
     chains: int,
     draws: int,
-    stats: Mapping[str, Operand],
+    stats: Mapping[str, object],
     finite: np.ndarray,
     centred: Sequence[str] = (),
 ) -> dict[str, str]:

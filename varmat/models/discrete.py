@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
@@ -184,7 +184,7 @@ class Term(NamedTuple):
     def needs(self) -> tuple[str, ...]:
         return (self.name, *self.stated.names)
 
-    def terms(self, values: dict[str, Operand], certain: np.ndarray | None = None) -> Result:
+    def terms(self, values: dict[str, object], certain: np.ndarray | None = None) -> Result:
         """Return the log density of each observation; `certain` has the known ones, nan for the
         others.
         """
@@ -192,7 +192,7 @@ class Term(NamedTuple):
             return self.stated.pointwise(values, values[self.name] if self.y is None else self.y)
         return self.stated.weighted(_where_varying(self.stated.at(values), self.y, certain))
 
-    def total(self, values: dict[str, Operand]) -> Result:
+    def total(self, values: dict[str, object]) -> Result:
         """Return the log density of all observations."""
         y = values[self.name] if self.y is None else self.y
         return self.stated.log_density(values, y, False)
@@ -215,13 +215,13 @@ class OwnTerms(NamedTuple):
     where: np.ndarray | None = None
     is_observed: bool = False
 
-    def terms(self, values: dict[str, Operand], certain: np.ndarray | None = None) -> Result:
+    def terms(self, values: dict[str, object], certain: np.ndarray | None = None) -> Result:
         terms = self.density(values, False)
         parts = terms if isinstance(terms, (tuple, list)) else (terms,)
         result = [np.reshape(x, (-1,)) for x in parts]
         return np.concatenate(result) if result else np.zeros(0)
 
-    def total(self, values: dict[str, Operand]) -> Result:
+    def total(self, values: dict[str, object]) -> Result:
         return np.sum(self.terms(values))
 
 
@@ -343,12 +343,12 @@ class SummedOut:
             self._tables[name] = variable.support[digits[:, start:end]].reshape(count, *inner)
             start = end
 
-    def _at(self, values: Mapping[str, Operand], terms: np.ndarray) -> dict[str, Operand]:
+    def _at(self, values: Mapping[str, object], terms: np.ndarray) -> dict[str, Operand]:
         """Return all values, with the elements as in some terms of the sum."""
         chosen = {name: table[terms] for name, table in self._tables.items()}
         return self._with_derived({**values, **chosen})
 
-    def _with_derived(self, values: dict[str, Operand]) -> dict[str, Operand]:
+    def _with_derived(self, values: dict[str, object]) -> dict[str, Operand]:
         for name, function in self.derived.items():
             values[name] = function(values)
         return values
@@ -376,17 +376,17 @@ class SummedOut:
                         self._outcomes[k, i] = np.where(is_known[k], x[0, k], np.nan)
         self._is_prepared = True
 
-    def _pointwise(self, values: Mapping[str, Operand], terms: np.ndarray) -> list[np.ndarray]:
+    def _pointwise(self, values: Mapping[str, object], terms: np.ndarray) -> list[np.ndarray]:
         at = self._at(values, terms)
         return [np.asarray(statement.terms(at)) for statement in self.statements]
 
-    def _at_all_terms(self, values: Mapping[str, Operand]) -> list[np.ndarray]:
+    def _at_all_terms(self, values: Mapping[str, object]) -> list[np.ndarray]:
         """Return for each statement its log densities at each term, which all elements share."""
         rows = [self._pointwise(values, np.full(self.outer, k)) for k in range(self._count)]
         return [np.stack(row) for row in zip(*rows, strict=True)]
 
     def _find_elements(
-        self, points: Sequence[Mapping[str, Operand]], logs: Sequence[list[np.ndarray]]
+        self, points: Sequence[Mapping[str, object]], logs: Sequence[list[np.ndarray]]
     ) -> str:
         """Find the element of each observation, and return a statement with an observation that
         depends on several; empty if none does.
@@ -452,7 +452,7 @@ class SummedOut:
 
     # --- densities ---
 
-    def _logs(self, values: Mapping[str, Operand], priors_only: bool = False) -> Result:
+    def _logs(self, values: Mapping[str, object], priors_only: bool = False) -> Result:
         """Return the log density of each element at each term of the sum, of shape (terms,
         elements).
         """
@@ -466,7 +466,7 @@ class SummedOut:
             rows.append(sum(parts[1:], parts[0]) if parts else np.zeros(self._elements))
         return np.stack(rows)
 
-    def _by_element(self, i: int, values: dict[str, Operand], certain: np.ndarray | None) -> Result:
+    def _by_element(self, i: int, values: dict[str, object], certain: np.ndarray | None) -> Result:
         """Return the log density that a statement gives the observations of each element."""
         statement, indices, count = self.statements[i], self._places[i], self._elements
         if count == 1:
@@ -488,11 +488,11 @@ class SummedOut:
             if x.declaration.prior is None
         )
 
-    def log_density(self, values: Mapping[str, Operand]) -> Result:
+    def log_density(self, values: Mapping[str, object]) -> Result:
         """Return the logarithm of the sum over all values of the discrete parameters."""
         return np.sum(logsumexp(self._logs(values), axis=0)) + self._uniform()
 
-    def log_likelihood(self, values: Mapping[str, Operand]) -> dict[str, Operand]:
+    def log_likelihood(self, values: Mapping[str, object]) -> dict[str, Operand]:
         """Return the log-likelihood of each element, or of each observation if all have separate
         elements.
         """
@@ -513,7 +513,9 @@ class SummedOut:
 
     # --- draws ---
 
-    def _drawn(self, values: Mapping[str, Operand], rng: Any) -> tuple[dict[str, Operand], Result]:
+    def _drawn(
+        self, values: Mapping[str, object], rng: object
+    ) -> tuple[dict[str, Operand], Result]:
         """Draw the parameters, given all others and the data. Returns also the probability of each
         term, of shape (elements, terms).
         """
@@ -529,7 +531,7 @@ class SummedOut:
             start = end
         return result, p
 
-    def completed(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
+    def completed(self, values: dict[str, object], rng: object) -> dict[str, Operand]:
         """Add the parameters, drawn if they are missing, and the values that depend on them."""
         if values.keys() >= self.variables.keys():
             drawn = {name: as_values(values[name], x) for name, x in self.variables.items()}
@@ -537,7 +539,7 @@ class SummedOut:
             drawn, _ = self._drawn(values, rng)
         return self._with_derived({**values, **drawn})
 
-    def quantities(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
+    def quantities(self, values: dict[str, object], rng: object) -> dict[str, Operand]:
         """Return draws of the parameters, the values that depend on them, and the probabilities."""
         drawn, p = self._drawn(values, rng)
         completed = self._with_derived({**values, **drawn})

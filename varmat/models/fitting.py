@@ -457,7 +457,7 @@ def approximate(
     log_normal, covariance = constant - 0.5 * np.sum(z * z, axis=1), back.T @ back
     of_draws, labels = (q, by_name, log_density, log_normal), (model.coords, model.dims)
 
-    def named_values(q: Operand) -> dict[str, Operand]:
+    def named_values(q: object) -> dict[str, Operand]:
         return model.completed(model.layout.unpack(q, False)[0])
 
     return LaplaceApproximation(mode, covariance, *of_draws, *labels, named_values=named_values)

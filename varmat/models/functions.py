@@ -45,7 +45,7 @@ class Named:
         self,
         title: str,
         function: Function,
-        data: Mapping[str, Operand],
+        data: Mapping[str, object],
         by_dict: bool = True,
         is_last: bool = False,
     ) -> None:
@@ -94,7 +94,7 @@ class Named:
                     f"{names}!" + "".join(f" Did you mean {x!r}?" for x in near)
                 ) from None
 
-    def is_ready(self, values: Mapping[str, Operand]) -> bool:
+    def is_ready(self, values: Mapping[str, object]) -> bool:
         """Return whether the values and the data include all that the function requires."""
         return all(name in values or name in self._data for name in self._required)
 
@@ -110,7 +110,7 @@ class Named:
                 refuse_index(self._data, repeated.error)
             raise
 
-    def _called(self, values: dict[str, Operand], options: dict[str, Any]) -> Result:
+    def _called(self, values: dict[str, object], options: dict[str, object]) -> Result:
         by_dict = self._takes_dict(values)
         if not (by_dict or self._everything):
             arguments = self._fixed.copy()
@@ -135,10 +135,10 @@ class Named:
     def _copied(self, x: Operand) -> Operand:
         return x if self._is_last or not getattr(x, "ndim", 0) else x.copy()
 
-    def _takes_dict(self, values: Mapping[str, Operand]) -> bool:
+    def _takes_dict(self, values: Mapping[str, object]) -> bool:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed
 
-    def explained(self, error: Exception, values: Mapping[str, Operand]) -> Exception:
+    def explained(self, error: Exception, values: Mapping[str, object]) -> Exception:
         """Return the error, with a note if the function was called with a dict: perhaps it was
         meant for one of the values.
         """
@@ -153,7 +153,7 @@ class Named:
             "them all"
         )
 
-    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
+    def named_values(self, values: dict[str, object], **options: object) -> dict[str, Operand]:
         """Return the result of the function, which must be a dict."""
         result = self(values, **options)
         if not isinstance(result, Mapping):

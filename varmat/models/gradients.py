@@ -28,7 +28,7 @@ from varmat.models.density import NamedDensity
 from varmat.models.functions import recoverable
 from varmat.models.unpacking import sum_of_terms
 from varmat.programs.ir.program import RecordingError
-from varmat.typing import Function, Operand, Plain, Result
+from varmat.typing import Function, Operand, Plain
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -93,7 +93,7 @@ class DensityModel(NamedDensity):
             return self
         return self._copy(_value_and_grad=value_and_grad(self._target, 0))
 
-    def _copy(self, **changed: Result) -> Self:
+    def _copy(self, **changed: object) -> Self:
         model = copy.copy(self)
         vars(model).update(changed)
         return model
@@ -151,7 +151,7 @@ class DensityModel(NamedDensity):
             return y if type(y) is float else float(y.val)
 
     def log_density_hessian(
-        self, q: Operand, propto: bool = True, jacobian: bool = True
+        self, q: object, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Compute the log density, its gradient and its exact Hessian; parameters and errors as in
         `log_density`.
@@ -173,7 +173,7 @@ class DensityModel(NamedDensity):
             return *first, self._hessian(q, propto, jacobian)
 
     def log_density_hessian_vector_product(
-        self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
+        self, q: object, v: object, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
         """Compute the log density and its exact Hessian times a vector, without the Hessian.
 

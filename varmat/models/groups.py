@@ -86,7 +86,9 @@ def groups(*columns: Plain) -> Groups:
     return Groups(np.reshape(codes, -1), labels, len(labels))
 
 
-def code_names(data: dict[str, Plain], coords: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+def code_names(
+    data: dict[str, object], coords: Mapping[str, Sequence[object]]
+) -> dict[str, list[Any]]:
     """Replace data that are columns of names, or categorical, by their codes.
 
     Parameters
@@ -110,7 +112,7 @@ def code_names(data: dict[str, Plain], coords: Mapping[str, Sequence[Any]]) -> d
     return result
 
 
-def _has_names(x: Any) -> bool:
+def _has_names(x: object) -> bool:
     """Return whether `x` is a categorical column, or one of strings."""
     if hasattr(getattr(x, "cat", x), "categories"):
         return True
@@ -121,7 +123,7 @@ def _has_names(x: Any) -> bool:
     return isinstance(x, (list, tuple, np.ndarray)) and any(isinstance(e, str) for e in x)
 
 
-def _numbered(name: str, result: Groups, labels: list[Any]) -> np.ndarray:
+def _numbered(name: str, result: Groups, labels: list[object]) -> np.ndarray:
     """Return the codes of groups by labels in another order, or with additional ones."""
     if labels == result.labels:
         return result.codes
@@ -137,7 +139,7 @@ def _numbered(name: str, result: Groups, labels: list[Any]) -> np.ndarray:
     return np.asarray(codes[result.codes])
 
 
-def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:
+def _coded(number: int, column: object) -> tuple[np.ndarray, list[Any]]:
     """Return the number of each row's label, and the labels."""
     categorical = getattr(column, "cat", column)
     if hasattr(categorical, "categories") and hasattr(categorical, "codes"):

@@ -20,7 +20,7 @@ class DataIndexError(DataError, IndexError):
     """Data of a model cannot be an index."""
 
 
-def below_zero(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def below_zero(data: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Find the data that are arrays of integers, some of them below 0."""
     arrays = {
         name: np.asarray(x)
@@ -69,7 +69,7 @@ def _indices(error: IndexError) -> Iterator[tuple[Index, Shape]]:
         at = at.tb_next
 
 
-def _parts(index: Index) -> tuple[Index, ...]:
+def _parts(index: object) -> tuple[Index, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 

@@ -213,7 +213,7 @@ def from_draws(
 
 
 def _named(
-    model: DensityModel, draws: Operand, rng: np.random.Generator, executor: Executor | str | None
+    model: DensityModel, draws: object, rng: np.random.Generator, executor: Executor | str | None
 ) -> Groups:
     """Make the groups of draws by another sampler: by name, or unconstrained vectors."""
     name = "Model.to_arviz"

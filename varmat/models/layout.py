@@ -45,7 +45,7 @@ class Layout:
 
     scale: np.ndarray | None = None
 
-    def __init__(self, parameters: Mapping[str, Transform], data: Mapping[str, Operand]) -> None:
+    def __init__(self, parameters: Mapping[str, Transform], data: Mapping[str, object]) -> None:
         self.parameters = dict(parameters)
         self.given = data
         # For each parameter its name, its index in the vector, the shape if it is not a scalar or
@@ -129,12 +129,12 @@ class Layout:
             values[name] = np.float64(y) if type(y) is float else y
         return values, log_jacobians
 
-    def pack(self, function: str, values: Mapping[str, Operand]) -> np.ndarray:
+    def pack(self, function: str, values: Mapping[str, object]) -> np.ndarray:
         """Return the unconstrained vector at which the parameters have these values."""
         return self._packed(function, values, [n for n in self.parameters if n not in values])[0]
 
     def pack_some(
-        self, function: str, values: Mapping[str, Operand]
+        self, function: str, values: Mapping[str, object]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Pack some of the parameters: return the vector, zero for the others, and a mask of the
         elements of parameters that have values.
@@ -142,7 +142,7 @@ class Layout:
         return self._packed(function, values, [])
 
     def _packed(
-        self, function: str, values: Mapping[str, Operand], missing: list[str]
+        self, function: str, values: Mapping[str, object], missing: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         surplus = [name for name in values if name not in self.parameters]
         if missing or surplus:

@@ -26,7 +26,7 @@ LOG_LIKELIHOOD = "log_likelihood"
 
 
 def by_dimension(
-    pointwise: Function, dims: Mapping[str, Sequence[str]], dim: str, /, **values: Operand
+    pointwise: Function, dims: Mapping[str, Sequence[str]], dim: str, /, **values: object
 ) -> dict[str, Operand]:
     """Return the log-likelihood of each label of a dimension, summed over all observations that
     have it.
@@ -80,8 +80,8 @@ class LogLikelihood:
         self,
         function: Function | bool,
         observed: Sequence[str],
-        parameters: Mapping[str, Operand],
-        data: Mapping[str, Operand],
+        parameters: Mapping[str, object],
+        data: Mapping[str, object],
         title: str = LOG_LIKELIHOOD,
     ) -> None:
         self.title = title
@@ -137,7 +137,7 @@ class LogLikelihood:
             terms[name] = joined.reshape(shape + s)
         return terms
 
-    def plain(self, values: dict[str, Operand]) -> NamedArrays:
+    def plain(self, values: dict[str, object]) -> NamedArrays:
         """Return the terms at plain values; the function receives copies of them."""
         return real_arrays(f"Model: {self.title}", self.at(values))
 
@@ -183,7 +183,7 @@ class _Pointwise:
         # Where all are nan, the chain was interrupted.
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
 
-        def once(i: int, _: Operand, first_terms: NamedArrays) -> NamedArrays:
+        def once(i: int, _: object, first_terms: NamedArrays) -> NamedArrays:
             with Attempt(self._allows), block.noted(self._terms.title, left[i]):
                 values = self._completed(self._at_draws.named(points[left[i]]))
                 row = self._terms.plain(values)

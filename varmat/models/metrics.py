@@ -27,7 +27,7 @@ _MOST = 2000
 
 
 def with_metric(
-    model: SomeModel, metric: Operand, inits: Operand, settings: Settings
+    model: SomeModel, metric: object, inits: object, settings: Settings
 ) -> tuple[SomeModel, Operand]:
     """Return the model in the coordinates that a metric standardises, and where chains start: by
     default at draws, if the metric is made from them. Set the metric that nutpie adapts.
@@ -44,7 +44,7 @@ def with_metric(
     return model.standardised(_scale_of(model, metric)), inits
 
 
-def _scale_of(model: DensityModel, metric: Operand) -> np.ndarray:
+def _scale_of(model: DensityModel, metric: object) -> np.ndarray:
     """Return the Cholesky factor of a covariance of the unconstrained vector, or its standard
     deviations.
 
@@ -75,7 +75,7 @@ def _scale_of(model: DensityModel, metric: Operand) -> np.ndarray:
     return factor
 
 
-def _covariance(model: DensityModel, draws: Operand) -> np.ndarray:
+def _covariance(model: DensityModel, draws: object) -> np.ndarray:
     """Return the covariance of unconstrained draws, shrunk towards a small identity as in Stan."""
     arrays, _ = draws_of("Model.sample", draws, model.layout.parameters)
     rows = rows_of(arrays)

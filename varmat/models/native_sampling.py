@@ -101,7 +101,7 @@ class NativeModel:
                 return run, varies
         return None, []
 
-    def _named_values(self, q: Operand) -> list[Result]:
+    def _named_values(self, q: object) -> list[Result]:
         """Return parameters and transformed parameters."""
         model = self.calls.model
         values = model.completed(model.layout.unpack(q, False)[0])

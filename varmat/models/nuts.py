@@ -106,7 +106,7 @@ def library() -> Any:
 
 
 @cache
-def _check_interface(loaded: Any) -> None:
+def _check_interface(loaded: object) -> None:
     for name, parameters in _INTERFACE.items():
         attribute = loaded
         for part in name.split("."):
@@ -157,7 +157,7 @@ def check_settings(values: Iterable[str], settings: Settings) -> None:
     _nuts_settings(0, settings)
 
 
-def _has_setting(result: Any, name: str, value: object) -> bool:
+def _has_setting(result: object, name: str, value: object) -> bool:
     try:
         setattr(result, name, value)
     except _REFUSED as error:
@@ -209,7 +209,7 @@ class Chain:
     settings : dict
     """
 
-    def __init__(self, model: Any, seed: int, settings: Settings) -> None:
+    def __init__(self, model: object, seed: int, settings: Settings) -> None:
         lib = library()
         start = lib.PySampler.from_pyfunc if type(model) is lib.PyModel else lib.PySampler.from_pymc
         result, store = _nuts_settings(seed, settings), lib.PyStorage.arrow()

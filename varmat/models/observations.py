@@ -46,8 +46,8 @@ class Labelled:
 
     def __init__(
         self,
-        data: dict[str, Operand],
-        observed: Mapping[str, tuple[Sequence[Any], list[list[Any] | None]]],
+        data: dict[str, object],
+        observed: Mapping[str, tuple[Sequence[object], list[list[object] | None]]],
         *parameters: Mapping[str, Transform],
         coords: Labels,
         dims: Mapping[str, str | Sequence[str]],
@@ -162,7 +162,7 @@ class Observed:
                 remedy = ": varmat.groups(y).codes numbers the names of categories"
             raise TypeError(f"observed: y is {what}, but must be {rule} of real numbers{remedy}!")
 
-    def replaced(self, y: Operand) -> Observed:
+    def replaced(self, y: object) -> Observed:
         """Return other observations of the same distribution. Dimensions keep their names, and
         their labels if the shape is the same and there are no others.
         """

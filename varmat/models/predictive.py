@@ -79,7 +79,7 @@ class Predictive:
         return to_arviz(self.groups, self.coords, self.dims)
 
 
-def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+def called(function: Named, values: dict[str, object], rng: object) -> dict[str, Operand]:
     """Return the named arrays that a function returns. They may share names with the data they
     replicate.
     """
@@ -216,14 +216,14 @@ class _Simulation:
         model = self._predictor.model
         return model.with_discrete(model.completed(values), rng)
 
-    def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+    def _once(self, values: dict[str, object], rng: object) -> dict[str, Operand]:
         """Simulate at one draw without a recording."""
         return called(self._function, self._completed(values, rng), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
 
-        def once(i: int, numbers: Operand, _: Operand = None) -> dict[str, Operand]:
+        def once(i: int, numbers: object, _: object = None) -> dict[str, Operand]:
             with block.noted(self._predictor.function, i):
                 return self._once(self._at_draws.named(block.rows[i]), numbers)
 
@@ -243,12 +243,12 @@ class _Prior(_Simulation):
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         return self._all(self._function({}, rng=rng), rng)
 
-    def _all(self, drawn: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+    def _all(self, drawn: dict[str, object], rng: object) -> dict[str, Operand]:
         model = self._predictor.model
         names = (*model.layout.parameters, *model.stated.discrete)
         return self._completed({name: drawn[name] for name in names}, rng)
 
-    def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+    def _once(self, values: dict[str, object], rng: object) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
         # Raises if they are not possible values.

@@ -63,7 +63,7 @@ class Display:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[Any]]]
+    title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[object]]]
 ) -> list[str]:
     """Return lines with a bar each, below a heading.
 
@@ -81,7 +81,7 @@ def table(
     size = max(10, min(_BAR, _columns() - 6 - sum(widths)))
     first = max(size, len(title))
 
-    def line(start: str, cells: Sequence[Any]) -> str:
+    def line(start: str, cells: Sequence[object]) -> str:
         return f"  {start:{first}}   " + "".join(
             f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True)
         )

@@ -212,7 +212,7 @@ def _of_whole(function: Function) -> Function:
     return lambda sampled, *args: function(sampled.whole(), *args)
 
 
-def real_arrays(function: str, values: Mapping[str, Operand]) -> dict[str, np.ndarray]:
+def real_arrays(function: str, values: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Convert the named values that a function returned to arrays."""
     arrays = {name: np.asarray(value) for name, value in values.items()}
     for name, x in arrays.items():
@@ -375,9 +375,9 @@ def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
 
 def with_groups(
     result: ArvizData,
-    groups: Mapping[str, Mapping[str, Operand]],
+    groups: Mapping[str, Mapping[str, object]],
     coords: Labels,
-    dims: Mapping[str, Operand],
+    dims: Mapping[str, object],
 ) -> ArvizData:
     """Add groups to an ``InferenceData`` or a ``DataTree``, in place, and return it. Groups that it
     has already are replaced.

@@ -40,7 +40,7 @@ class Starts(NamedTuple):
 
 def starts_of(
     initial_point: Callable[..., np.ndarray],
-    parameters: Mapping[str, Operand],
+    parameters: Mapping[str, object],
     inits: Operand,
     radius: float | None,
     chains: int,

@@ -67,12 +67,12 @@ class Located(Transform):
         if np.shape(self._constrain(np.zeros(shape), False)) != shape:
             raise ShapeError(f"real: the prior {prior!r} does not fit the shape {shape}!")
 
-    def _constrain(self, x: Operand, jacobian: bool) -> Result:
+    def _constrain(self, x: object, jacobian: bool) -> Result:
         location, scale, is_matrix, log_density = self._standard
         y = location + (x @ np.swapaxes(scale, -1, -2) if is_matrix else scale * x)
         return (y, log_density(x)) if jacobian else y
 
-    def _unconstrain(self, y: Operand) -> Result:
+    def _unconstrain(self, y: object) -> Result:
         location, scale, is_matrix, _ = self._standard
         x = y - location
         return mdivide_left_tri_low(scale, x.T).T if is_matrix else x / scale
@@ -89,7 +89,7 @@ class Derived(Named):
     """
 
     def __init__(
-        self, functions: Mapping[str, Named], others: Function | None, data: Mapping[str, Operand]
+        self, functions: Mapping[str, Named], others: Function | None, data: Mapping[str, object]
     ) -> None:
         super().__init__("transformed_parameters", others or _nothing, data)
         waiting, self.functions = dict(functions), dict[str, Named]()
@@ -106,7 +106,7 @@ class Derived(Named):
             names.append(name)
         super().check(names)
 
-    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
+    def named_values(self, values: dict[str, object], **options: object) -> dict[str, Operand]:
         result: dict[str, Operand] = {}
         for name, function in self.functions.items():
             result[name] = function({**values, **result}, **options)
@@ -129,12 +129,12 @@ class Generated(Named):
     """Draws of discrete parameters with their probabilities, and generated quantities."""
 
     def __init__(
-        self, spec: StatedModel, function: Function | None, data: Mapping[str, Operand]
+        self, spec: StatedModel, function: Function | None, data: Mapping[str, object]
     ) -> None:
         super().__init__("generated_quantities", function or _nothing, data)
         self._stated = spec
 
-    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
+    def named_values(self, values: dict[str, object], **options: object) -> dict[str, Operand]:
         result: dict[str, Operand] = {}
         for x in self._stated.summed:
             result |= x.quantities(values, options["rng"])
@@ -151,7 +151,7 @@ class _Part(NamedTuple):
     y: np.ndarray
     where: np.ndarray | None
 
-    def draw_missing(self, values: dict[str, Operand], rng: np.random.Generator) -> Plain:
+    def draw_missing(self, values: dict[str, object], rng: np.random.Generator) -> Plain:
         """Draw the observations that are missing."""
         assert self.where is not None
         return np.delete(self.stated.at(values).like(self.y, rng), self.where)
@@ -172,7 +172,7 @@ class StatedModel:
         self,
         parameters: Mapping[str, Transform],
         observed: Mapping[str, Observed],
-        data: dict[str, Operand],
+        data: dict[str, object],
     ) -> None:
         self.discrete, self.parameters = taken(parameters, lambda x: isinstance(x, Discrete))
         self._data = data
@@ -244,7 +244,7 @@ class StatedModel:
         # The places of all elements in those that are there, followed by those that are missing.
         order = np.argsort(np.argsort(missing.ravel(), kind="stable"), kind="stable")
 
-        def completed(**values: Operand) -> Result:
+        def completed(**values: object) -> Result:
             return np.concatenate([y[~missing], *values.values()])[order].reshape(y.shape)
 
         parameters = positional([f"{name}_missing"])
@@ -301,7 +301,7 @@ class StatedModel:
                 )
         return said
 
-    def _impossible_prior(self, values: Mapping[str, Operand]) -> str:
+    def _impossible_prior(self, values: Mapping[str, object]) -> str:
         for name, item in self.priors.items():
             if name in self.located | self._summed_names:
                 continue
@@ -363,7 +363,7 @@ class StatedModel:
             result.append(part.stated.log_density(values, y, propto))
         return result
 
-    def pointwise(self, **values: Operand) -> dict[str, Operand]:
+    def pointwise(self, **values: object) -> dict[str, Operand]:
         """Return the log-likelihood of each observation, without those that are missing."""
         result: dict[str, Operand] = {}
         for x in self.summed:
@@ -380,7 +380,7 @@ class StatedModel:
                 result[f"{name}_observed"] = observed_terms(spec.at(values), terms, y)
         return result
 
-    def log_prior(self, **values: Operand) -> dict[str, Operand]:
+    def log_prior(self, **values: object) -> dict[str, Operand]:
         """Return the log prior of each element of the parameters that state one. Where a draw of
         the prior is a vector or matrix, the name says so, because the shape is another.
         """
@@ -411,7 +411,7 @@ class StatedModel:
             )
         return result
 
-    def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
+    def predict(self, rng: np.random.Generator, **values: object) -> dict[str, Plain]:
         """Draw observations of as many elements as their distributions have."""
         result = {}
         for name, part in self.parts.items():
@@ -450,7 +450,7 @@ class StatedModel:
         return draw
 
     def _draws(
-        self, function: str, values: dict[str, Plain], rng: np.random.Generator
+        self, function: str, values: dict[str, object], rng: np.random.Generator
     ) -> dict[str, tuple[Named | None, Function]]:
         """Return for each parameter the function on which its draw waits, and a function that draws
         it.
@@ -489,7 +489,7 @@ class StatedModel:
         }
 
     def _drawn(
-        self, function: str, name: str, values: dict[str, Plain], rng: np.random.Generator
+        self, function: str, name: str, values: dict[str, object], rng: np.random.Generator
     ) -> Plain:
         """Draw a parameter from its prior, restricted to its set."""
         transform, prior = self.parameters[name], self.priors[name].at(values)

@@ -154,7 +154,7 @@ class Stated:
         self,
         title: str,
         distribution: Statement,
-        data: Mapping[str, Operand],
+        data: Mapping[str, object],
         of: Transform | np.ndarray,
         weights: np.ndarray | None = None,
     ) -> None:
@@ -200,7 +200,7 @@ class Stated:
             self._checked.add(seen)
         return result
 
-    def for_prediction(self, values: dict[str, Operand]) -> tuple[Distribution, Shape]:
+    def for_prediction(self, values: dict[str, object]) -> tuple[Distribution, Shape]:
         """Return the distribution for other data, and the shape of the observations that it has."""
         result = self.fixed if self.function is None else as_distribution(self.function(values))
         if is_numeric(result):
@@ -213,7 +213,7 @@ class Stated:
     def _seen(result: OfRow) -> tuple[Any, ...]:
         return (type(result), *[getattr(x, "shape", type(x)) for x in result.parameters.values()])
 
-    def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
+    def log_density(self, values: dict[str, object], y: object, propto: bool) -> Result:
         """Return the log density of observations or of a parameter.
 
         A function may choose by parameters what it makes, so all terms count.
@@ -232,7 +232,7 @@ class Stated:
         except DataError as error:
             raise DataError(f"Model: {self.title}: {error}") from None
 
-    def pointwise(self, values: dict[str, Operand], y: Operand) -> Result:
+    def pointwise(self, values: dict[str, object], y: object) -> Result:
         """Return the log density of each observation."""
         return self.weighted(self.at(values).lpdf.pointwise(y))
 

@@ -44,7 +44,7 @@ class BoundedParameter(NamedTuple):
     operation: Operation | None = None
 
 
-def part_of(transform: Transform, where: Index) -> BoundedParameter | None:
+def part_of(transform: Transform, where: object) -> BoundedParameter | None:
     """Describe a parameter that is read together with others. Return None if it is read separately:
     it may be a view, which costs nothing.
     """
@@ -74,7 +74,7 @@ def _exp(x: Operand) -> Result:
         return math.inf
 
 
-def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
+def read_off(q: object, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """Return the parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values, free = own_tape(q).top, 0.0, [], value_now(q)
     retained: list[Result] = []
@@ -117,7 +117,7 @@ def _chain(results: Operand, q: Operand, saved: Operand) -> None:
         adjoint[where] += np.reshape(c, -1) if shape else c
 
 
-def _read_again(results: Operand, q: Operand, saved: Operand) -> tuple[Result, ...]:
+def _read_again(results: object, q: Operand, saved: Operand) -> tuple[Result, ...]:
     values, total = [], 0.0
     for where, shape, sign, bounds, op in saved[0]:
         x = np.reshape(q[where], shape) if shape else q[where]
@@ -136,7 +136,7 @@ _RULE = Rule("parameters", _chain, None, _read_again)
 
 @writes(_RULE)
 def _write_parameters(
-    program: TapeProgram, rule: Rule, results: Operand, x: Operand, saved: Operand
+    program: TapeProgram, rule: Rule, results: Operand, x: object, saved: Operand
 ) -> None:
     q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
@@ -169,7 +169,7 @@ def _write_parameters(
 
 
 def _bounded(
-    program: TapeProgram, each: BoundedParameter, free: Operand, _: Operand
+    program: TapeProgram, each: BoundedParameter, free: Operand, _: object
 ) -> tuple[Result, Result, Result]:
     """Compute a parameter that is free or bounded on one side. Return its value, its log-Jacobian,
     and a function of their adjoints that returns the contribution to `x`.
@@ -224,7 +224,7 @@ def sum_of_terms_tangent(r: Operand, *terms: Operand) -> Result:
 
 @writes(sum_of_terms.rule)
 def _write_sum(
-    program: TapeProgram, rule: Rule, result: Operand, terms: Operand, settings: Operand
+    program: TapeProgram, rule: Rule, result: Operand, terms: Operand, settings: object
 ) -> None:
     operands = [program.operand(term) for term in terms]
     node = program.node(

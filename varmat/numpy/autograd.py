@@ -49,7 +49,7 @@ class _Traced:
     returned.
     """
 
-    def __init__(self, fun: Function, x: Operand) -> None:
+    def __init__(self, fun: Function, x: object) -> None:
         self.fun, self.x = fun, settled(x)
         self.points = parts_of(self.x)
         self.result: Operand = None
@@ -143,12 +143,12 @@ class _Called:
 
     def __init__(
         self,
-        ans: Operand,
+        ans: object,
         fun: Function,
         args: Arguments,
         kwargs: Settings,
         argnums: tuple[int, ...],
-        parents: tuple[Operand, ...],
+        parents: tuple[object, ...],
     ) -> None:
         core, tracer = sys.modules["autograd.core"], sys.modules["autograd.tracer"]
         arguments = dict(zip(argnums, parents, strict=True))

@@ -139,7 +139,7 @@ class Transposable(Operation):
         """Apply the reverse rule to operands that may be variables."""
         raise NotImplementedError
 
-    def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
+    def push(self, r: object, values: Sequence[object], settings: Settings) -> tuple[Linear, ...]:
         return tuple(partial(Pushed(self, i), *values) for i in range(len(values)))
 
 
@@ -190,8 +190,8 @@ class Ruled(Transposable):
         fun: Function,
         args: Arguments,
         kwargs: Settings,
-        parents: dict[int, Operand],
-        ans: Operand,
+        parents: dict[int, object],
+        ans: object,
     ) -> None:
         self.fun, self.args, self.kwargs = fun, args, kwargs
         self.argnums = tuple(parents)
@@ -254,7 +254,7 @@ class Ruled(Transposable):
         ]
         return tuple(result[i][k] for i, k in self.places)
 
-    def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
+    def push(self, r: object, values: Sequence[object], settings: Settings) -> tuple[Linear, ...]:
         if self.fun not in sys.modules["autograd.core"].primitive_jvps:
             return super().push(r, values, settings)
         return tuple(self._by_rule(n, r, values) for n in range(len(values)))

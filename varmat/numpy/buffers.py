@@ -187,7 +187,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __iter__(self) -> Iterator[Operand]:
         return (self[i] for i in range(len(self._array)))
 
-    def __contains__(self, item: Operand) -> bool:
+    def __contains__(self, item: object) -> bool:
         return settled(item) in self._settled
 
     def fill(self, value: Operand) -> None:
@@ -328,7 +328,7 @@ for _name in ("float", "int", "complex", "bool", "reduce", "repr", "str", "forma
     setattr(Buffer, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
-def _is_beyond(source: Operand, old: Operand) -> bool:
+def _is_beyond(source: object, old: object) -> bool:
     """Tell whether a dual, or a variable, is assigned to something that cannot contain it."""
     if not isinstance(old, Dual):
         return isinstance(source, Dual)
@@ -368,7 +368,7 @@ def _copied(x: Operand) -> Operand:
     return settled(x, copy)
 
 
-def _buffers(x: Operand) -> list[Buffer]:
+def _buffers(x: object) -> list[Buffer]:
     """List the buffers in nested containers."""
     if type(x) is Buffer:
         return [x]

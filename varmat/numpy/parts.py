@@ -98,7 +98,7 @@ def _refuse(full: Operand) -> Operand:
     raise TypeError(BYTES)
 
 
-def plain_part(full: np.ndarray, variable: Operand, part: Operand) -> np.ndarray | None:
+def plain_part(full: np.ndarray, variable: object, part: object) -> np.ndarray | None:
     """Return the part of an array that `part`, a variable, is of the variable that it became; None
     if it is not a view of that.
     """
@@ -125,7 +125,7 @@ def plain_part(full: np.ndarray, variable: Operand, part: Operand) -> np.ndarray
     return None
 
 
-def _lies_in(part: Operand, full: Operand) -> bool:
+def _lies_in(part: object, full: object) -> bool:
     if isinstance(part, ComplexVar):
         return False
     a, b = memory_of(full), memory_of(part)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from varmat.typing import (
     Operand,
     Plain,
     Result,
-    Setting,
     array_valued,
     scalar_valued,
 )
@@ -137,7 +136,7 @@ def _gradients(
     return [x if x.shape else float(x) for x in total]
 
 
-def called(call: MappedCall, leaves: Sequence[Operand]) -> Result:
+def called(call: MappedCall, leaves: Sequence[object]) -> Result:
     """Compute the result for operands of any kind."""
     if any(map(is_differentiable, leaves)):
         return shared_out(*leaves, call=call)
@@ -145,7 +144,7 @@ def called(call: MappedCall, leaves: Sequence[Operand]) -> Result:
 
 
 @operation(variadic=True)
-def shared_out(*leaves: Plain, call: MappedCall, workspace: Any = None) -> Plain:
+def shared_out(*leaves: object, call: MappedCall, workspace: object = None) -> Plain:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         refuse()  # a function of the user is not run on symbols
     requests = call.requests(leaves, workspace is not None)
@@ -220,7 +219,7 @@ class Walk:
             return items if isinstance(tree, list) else like(tree, items), (type(tree), *marks)
         return self._data(tree)
 
-    def _data(self, x: Operand) -> tuple[Operand, Operand]:
+    def _data(self, x: object) -> tuple[Operand, Operand]:
         if isinstance(x, np.ndarray) and x.nbytes <= SMALL and not x.dtype.hasobject:
             return x.copy(), (type(x), x.dtype.str, x.shape, x.tobytes())
         if isinstance(x, (int, float, complex, str, bytes, bool, type(None), np.generic)):
@@ -258,11 +257,11 @@ def _call(
     name: str,
     f: Function,
     is_sum: bool,
-    shared: tuple[Operand, ...],
-    own: tuple[Operand, ...],
+    shared: tuple[object, ...],
+    own: tuple[object, ...],
     split: Callable[[Operand], list[Operand]],
     executor: Executor | str | None,
-    sizes: Setting,
+    sizes: object,
 ) -> tuple[MappedCall, list[Operand]]:
     """Return the call for these arguments, and its operands.
 
@@ -294,7 +293,7 @@ def _call(
     return MappedCall(call.key, call.work, call.common, call.directions, executor), walk.leaves
 
 
-def _items(name: str, title: str, x: Operand) -> int:
+def _items(name: str, title: str, x: object) -> int:
     """Count the items of a container."""
     if isinstance(x, (list, tuple)):
         return len(x)
@@ -304,7 +303,7 @@ def _items(name: str, title: str, x: Operand) -> int:
     return int(shape[0])
 
 
-def _container(x: Operand) -> Operand:
+def _container(x: object) -> Operand:
     """Return a container of items; anything but a list, tuple or variable becomes an array."""
     is_one = isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
     return x if is_one else np.asarray(plain(x))
@@ -515,7 +514,7 @@ def _reduce_sum(
     else:
         ends = [*range(0, count, int(grainsize)), count]
 
-    def split(own: Operand) -> list[Operand]:
+    def split(own: object) -> list[Operand]:
         return [(_item(own, slice(lo, hi)), lo, hi) for lo, hi in pairwise(ends)]
 
     call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))

@@ -77,7 +77,7 @@ class Here:
 here = Here()
 
 
-def places_of(tree: Operand) -> list[VariablePlace]:
+def places_of(tree: object) -> list[VariablePlace]:
     """List the places in a template, in order."""
     if type(tree) is VariablePlace:
         return [tree]
@@ -88,7 +88,7 @@ def places_of(tree: Operand) -> list[VariablePlace]:
     return []
 
 
-def filled(tree: Operand, numbers: Iterator[Operand]) -> Result:
+def filled(tree: object, numbers: Iterator[object]) -> Result:
     """Replace each place of a template by the next number."""
     if type(tree) is VariablePlace:
         return next(numbers)
@@ -128,7 +128,7 @@ class Work:
     is_awaited = False
 
     def __init__(
-        self, name: str, function: Function, shared: tuple[Operand, ...], is_sum: bool, leaves: int
+        self, name: str, function: Function, shared: tuple[object, ...], is_sum: bool, leaves: int
     ) -> None:
         self.name, self.function, self.shared = name, function, shared
         self.is_sum, self.leaves = is_sum, leaves
@@ -190,7 +190,7 @@ class Work:
 class Share:
     """A job as a function of the numbers at its places."""
 
-    def __init__(self, work: Work, own: tuple[Operand, ...]) -> None:
+    def __init__(self, work: Work, own: tuple[object, ...]) -> None:
         self.work = work
         self.arguments = (*own, *work.shared) if work.is_sum else (*work.shared, *own)
         self.places = places_of(self.arguments)
@@ -251,13 +251,13 @@ class EvaluatedShare:
         self._eager: Function = value_and_grad(number, positions)
         self._recorded = RecordedIfPossible(number, positions)
 
-    def values(self, numbers: Sequence[Operand]) -> np.ndarray:
+    def values(self, numbers: Sequence[object]) -> np.ndarray:
         if self.share.work.is_static and numbers:
             return self.gradient(numbers, None)[0]
         return self._inner.values(numbers, ())
 
     def gradient(
-        self, numbers: Sequence[Operand], cotangent: np.ndarray | None
+        self, numbers: Sequence[object], cotangent: np.ndarray | None
     ) -> tuple[np.ndarray, Sequence[Plain]]:
         """Compute the values, and the cotangent (by default all ones) times their derivatives."""
         if not numbers:
@@ -280,7 +280,7 @@ class EvaluatedShare:
         weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
         return np.ravel(value), pullback(weights if shape else float(weights))
 
-    def _plain(self, value: Operand) -> Result:
+    def _plain(self, value: object) -> Result:
         """Return the value; raise for a variable, which comes from outside the function."""
         if is_differentiable(value):
             raise lost(self.share.work.name, value)
@@ -381,7 +381,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
 
 
-def keep(key: str, work: Any) -> None:
+def keep(key: str, work: object) -> None:
     """Remember a `Work` or a `Task`, and forget those least recently used, unless they wait here
     for their results.
     """

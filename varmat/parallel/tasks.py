@@ -57,7 +57,7 @@ class Task:
 def on_workers(
     name: str,
     function: Function,
-    arguments: Sequence[Operand],
+    arguments: Sequence[object],
     executor: Executor | str | None,
     noun: str = "block",
     result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result(),

@@ -203,7 +203,7 @@ def matched(
     return tuple(positional), by_name
 
 
-def _is_default(value: Operand, default: object) -> bool:
+def _is_default(value: object, default: object) -> bool:
     if value is default:
         return True
     return isinstance(value, (bool, int, float, str)) and bool(value == default)

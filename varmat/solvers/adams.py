@@ -63,7 +63,7 @@ class Adams(Multistep):
         return _WEIGHTS @ np.cumprod(np.ones(HIGHEST) * (s / h))
 
     def corrected(
-        self, trial: Trial, parameters: Operand, cut: Operand, memory: Sequence[Operand]
+        self, trial: Trial, parameters: object, cut: object, memory: Sequence[object]
     ) -> Correction:
         predicted, rates = trial.differences[0], trial.differences[-1]
         d = trial.h * self.equation.rate(trial.t, predicted, parameters) - rates

@@ -252,7 +252,7 @@ def solve_ode_until(
         y = _alone(name, f, y0, t0, np.stack([t]), *pairs, args).states(how)
         return _number(name, condition(t, y[0], *args))
 
-    def find(y0: Operand, t0: Operand, pairs: TimedPairs, *args: Operand) -> float:
+    def find(y0: object, t0: object, pairs: TimedPairs, *args: object) -> float:
         def value(t: float, y: np.ndarray) -> float:
             return float(_number(name, condition(t, y, *args)))
 

@@ -97,7 +97,7 @@ def stacked(x: Operand) -> Operand:
 
 
 def checked_start(
-    name: str, y0: Operand, t0: Operand, ts: Operand, args: Sequence[Operand], title: str = "y0"
+    name: str, y0: object, t0: object, ts: object, args: Sequence[object], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Check the initial state, the initial time and the times, and return their plain values."""
     state, times = checked_vector(name, title, y0), checked_vector(name, "ts", ts)
@@ -122,7 +122,7 @@ def check_ascending(name: str, title: str, times: np.ndarray) -> None:
         )
 
 
-def checked_time(name: str, t0: Operand) -> float:
+def checked_time(name: str, t0: object) -> float:
     """Return the plain value of the initial time."""
     start: float = data(value_now(t0), f"{name}: t0")
     if type(start) is not float:
@@ -132,7 +132,7 @@ def checked_time(name: str, t0: Operand) -> float:
     return start
 
 
-def check_arguments(name: str, args: Sequence[Operand]) -> None:
+def check_arguments(name: str, args: Sequence[object]) -> None:
     """Raise for arguments of the right-hand side that are not finite."""
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())

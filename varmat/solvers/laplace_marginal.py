@@ -178,7 +178,7 @@ def laplace_mode_tangent(
 # --- Stan's functions ---
 
 
-def control_of(name: str, tolerances: Operand) -> Control:
+def control_of(name: str, tolerances: object) -> Control:
     """Check the settings of a ``_tol`` form."""
     if not isinstance(tolerances, (list, tuple)) or not 6 <= len(tolerances) <= 7:
         raise TypeError(
@@ -222,7 +222,7 @@ def covariance_of(name: str, function: Function, args: Sequence[Operand]) -> Res
 
 def draws(
     inner: Inner,
-    k: Operand,
+    k: object,
     control: Control,
     rng: np.random.Generator | int | None,
     size: int | None,

@@ -206,7 +206,7 @@ class Mode(NamedTuple):
     log_density: float
 
 
-def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
+def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[object], control: Control) -> Mode:
     """Find the mode and the approximate log density.
 
     Rasmussen and Williams (2006), algorithm 3.1, with a line search.
@@ -248,7 +248,7 @@ class Search:
     """One search for a mode."""
 
     def __init__(
-        self, inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control
+        self, inner: Inner, k: np.ndarray, leaves: Sequence[object], control: Control
     ) -> None:
         self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
         self.n = len(k)

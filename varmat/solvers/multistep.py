@@ -131,7 +131,7 @@ class Multistep(ABC):
 
     @abstractmethod
     def corrected(
-        self, trial: Trial, parameters: Operand, cut: Operand, memory: Sequence[Operand]
+        self, trial: Trial, parameters: object, cut: object, memory: Sequence[object]
     ) -> Correction:
         """Correct a trial, which may be `cut` short at the last time."""
 

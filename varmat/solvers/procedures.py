@@ -54,7 +54,7 @@ class StatementCode:
             self._along[which] = StatementCode(self.source.along(which), self.data)
         return self._along[which]
 
-    def run(self, kernel: Procedure, *operands: Plain) -> list[np.ndarray]:
+    def run(self, kernel: Procedure, *operands: object) -> list[np.ndarray]:
         """Compute the results of a procedure for operands, before the data."""
         n = len(self.source.leaves)
         arguments = [*operands[:n], *self.data, *operands[n:]]

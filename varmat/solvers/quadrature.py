@@ -106,7 +106,7 @@ def integrate_1d(
     return integral(a, b, *inner.leaves, inner=inner, tolerance=float(relative_tolerance))
 
 
-def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
+def _limits(name: str, a: object, b: object) -> tuple[float, float]:
     """Check the limits, and return their plain values."""
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
@@ -141,7 +141,7 @@ def integral_reverse(
 def integral_tangent(
     r: Operand, a: Operand, b: Operand, *leaves: Operand, inner: Inner, tolerance: float
 ) -> tuple[Linear, ...]:
-    def at_end(x: Operand, sign: float) -> Linear:
+    def at_end(x: object, sign: float) -> Linear:
         if math.isinf(value_now(x)):
             return lambda t: 0.0 * t
         return lambda t: sign * t * inner((x, 0.0), leaves)
@@ -166,7 +166,7 @@ class IntegrandRate:
         return 0.0 if rate is None else rate
 
 
-def _number(inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand]) -> float:
+def _number(inner: Inner, lead: tuple[object, ...], leaves: Sequence[object]) -> float:
     result = inner.values(lead, leaves)
     if result.size != 1:
         raise ShapeError(
@@ -176,7 +176,7 @@ def _number(inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand]) 
 
 
 def _numbers(
-    inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand], with_gradient: bool
+    inner: Inner, lead: tuple[object, ...], leaves: Sequence[object], with_gradient: bool
 ) -> np.ndarray:
     """Evaluate the integrand, and its derivatives with respect to all elements of the leaves."""
     if not with_gradient:
@@ -359,7 +359,7 @@ def integral_over_box_tangent(
 
 
 def _cubature(
-    inner: Inner, leaves: Sequence[Operand], box: Box, with_gradient: bool = False
+    inner: Inner, leaves: Sequence[object], box: Box, with_gradient: bool = False
 ) -> np.ndarray:
     """Integrate the function, and its derivatives with respect to all elements of the leaves."""
     from scipy.integrate import cubature

@@ -246,7 +246,7 @@ def _row(columns: LeafSequence, t: int) -> list[Operand]:
 
 
 @operation(variadic=True)
-def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Saved:
+def scan_history(*operands: object, body: Body, count: int, in_rows: bool) -> Saved:
     """Return the last carry, and in rows the carry into each step and the results of the step.
 
     `in_rows` says whether the rows are variables.
@@ -460,7 +460,7 @@ def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
     """Return the leaves as variables, floats and float64 arrays; raise for other leaves."""
     result: list[Operand] = []
 
-    def add(leaf: Operand, path: str) -> None:
+    def add(leaf: object, path: str) -> None:
         leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
         result.append(
             leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")

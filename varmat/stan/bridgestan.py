@@ -66,7 +66,7 @@ class BridgeStanModel:
     def __init__(
         self,
         model_lib: str | Path,
-        data: str | Path | Mapping[str, Operand] | None = None,
+        data: str | Path | Mapping[str, object] | None = None,
         *,
         seed: int = 1234,
         stanc_args: Sequence[str] = (),
@@ -166,7 +166,7 @@ class BridgeStanModel:
         return self._unconstrained("param_unconstrain_json", values, out)
 
     def _unconstrained(
-        self, method: str, values: Mapping[str, Operand], out: np.ndarray | None
+        self, method: str, values: Mapping[str, object], out: np.ndarray | None
     ) -> np.ndarray:
         q = _called(method, self._model.layout.pack, f"BridgeStanModel.{method}", values)
         return _stored(method, "out", q, out)
@@ -230,7 +230,7 @@ class BridgeStanModel:
         return value, _stored(name, "out", product, out)
 
     def _vector(
-        self, method: str, x: Operand, title: str = "theta_unc", shape: Shape | None = None
+        self, method: str, x: object, title: str = "theta_unc", shape: Shape | None = None
     ) -> np.ndarray:
         vector, shape = np.asarray(x, float), self._shape if shape is None else shape
         if vector.shape != shape:
@@ -238,7 +238,7 @@ class BridgeStanModel:
         return vector
 
 
-def _called(method: str, function: Function, *args: Operand) -> Any:
+def _called(method: str, function: Function, *args: object) -> Any:
     """Call a function, and raise the exception of BridgeStan where the program raises."""
     try:
         return function(*args)

@@ -125,7 +125,7 @@ def missing(name: str, declaration: str, names: Iterable[str]) -> TypeError:
     )
 
 
-def value_of(name: str, raw: Any, kind: Type, shape: Shape, declaration: str) -> StanValue:
+def value_of(name: str, raw: object, kind: Type, shape: Shape, declaration: str) -> StanValue:
     """Convert a given value to an array of a type and shape without tuples."""
     array = _array(name, raw, declaration)
     requested = dtype_of(kind)
@@ -151,7 +151,7 @@ def value_of(name: str, raw: Any, kind: Type, shape: Shape, declaration: str) ->
     return array.item() if not shape else array
 
 
-def _array(name: str, raw: Any, declaration: str) -> np.ndarray:
+def _array(name: str, raw: object, declaration: str) -> np.ndarray:
     try:
         array = without_missing(raw, f"data: {name}")
         if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers next to floats
@@ -174,7 +174,7 @@ def _complex(array: np.ndarray, shape: Shape) -> np.ndarray:
     return array
 
 
-def elements_of(name: str, raw: Any, kind: Tuple, declaration: str) -> list[Any]:
+def elements_of(name: str, raw: object, kind: Tuple, declaration: str) -> list[Any]:
     """Return the elements of a given tuple, which may be JSON's object with numbers as keys."""
     count = len(kind.elements)
     if isinstance(raw, Mapping):

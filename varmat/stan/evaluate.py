@@ -182,14 +182,14 @@ class Translator(Expressions):
         if isinstance(target, s.Projection):
             number = target.number - 1
 
-            def project(f: Frame, x: StanValue) -> None:
+            def project(f: Frame, x: object) -> None:
                 before = base(f)
                 assign(f, (*before[:number], owned(x), *before[number + 1 :]))
 
             return project
         indices, matvar = self.indices(target.indices), s.root(target) in self.matvars
 
-        def set_part(f: Frame, x: StanValue) -> None:
+        def set_part(f: Frame, x: object) -> None:
             before = base(f)
             after = write(before, indices(f), x, matvar)
             if after is not before:
@@ -433,7 +433,7 @@ def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
     return target
 
 
-def _same(x: StanValue) -> StanValue:
+def _same(x: object) -> StanValue:
     return x
 
 

@@ -85,7 +85,7 @@ def _without_run(function: StanFunction) -> Callable[..., StanValue]:
 def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callable[..., StanValue]:
     """Make a function return Python numbers, or arrays of integers, as its type requires."""
 
-    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: object) -> StanValue:
         result = function(run, *arguments)
         if kind not in SCALARS:
             return np.asarray(result, np.int64)
@@ -144,7 +144,7 @@ def _generator(draw: StanFunction) -> Callable[..., StanValue]:
 def _with_jacobian(name: str) -> Callable[..., StanValue]:
     constrain = implementation(name.replace("_jacobian", "_constrain"), ())
 
-    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: object) -> StanValue:
         value, term = constrain(*arguments, jacobian=True)
         if run.jacobian:
             run.terms.append(term)
@@ -199,7 +199,7 @@ def _real(x: StanValue) -> StanValue:
     return x.astype(float) if type(x) is np.ndarray else float(x)
 
 
-def _rounded(x: StanValue) -> StanValue:
+def _rounded(x: object) -> StanValue:
     """Round to integers, halves away from zero."""
     return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
 
@@ -242,7 +242,7 @@ def _num_elements(kinds: Kinds) -> StanFunction:
     return lambda x: math.prod(shape_of(x))
 
 
-def _dims(x: StanValue) -> StanValue:
+def _dims(x: object) -> StanValue:
     return np.array(shape_of(x), np.int64)
 
 
@@ -268,7 +268,7 @@ def _to_matrix(kinds: Kinds) -> StanFunction:
             return lambda x: np.reshape(x, (-1, 1))
         return (lambda x: np.reshape(x, (1, -1))) if kind in ROWS else real
 
-    def shaped(x: StanValue, m: int, n: int, by_columns: int = 1) -> StanValue:
+    def shaped(x: object, m: int, n: int, by_columns: int = 1) -> StanValue:
         flat = _column_major(x) if kind in MATRICES else real(x)
         if by_columns:
             return np.transpose(np.reshape(flat, (n, m)))
@@ -287,7 +287,7 @@ def _as_rows(x: StanValue, kind: Type) -> StanValue:
 
 
 def _append_col(kinds: Kinds) -> StanFunction:
-    def joined(x: StanValue, y: StanValue) -> StanValue:
+    def joined(x: object, y: object) -> StanValue:
         parts = [_as_columns(x, kinds[0]), _as_columns(y, kinds[1])]
         return np.concatenate(parts, axis=-1)
 
@@ -318,7 +318,7 @@ def _rep_array(kinds: Kinds) -> StanFunction:
     kind = kinds[0]
     if isinstance(innermost(kind), Tuple):
 
-        def nested(x: StanValue, count: int, *counts: int) -> StanValue:
+        def nested(x: object, count: int, *counts: int) -> StanValue:
             return [nested(x, *counts) if counts else x for _ in range(count)]
 
         return nested
@@ -401,7 +401,7 @@ def _covariance(name: str) -> Callable[[Kinds], StanFunction]:
             return lambda x, y, sigma: sigma**2 + points(x) @ np.transpose(points(y))
 
         def between(
-            x: StanValue, y: StanValue, sigma: StanValue, length: StanValue, *period: StanValue
+            x: object, y: object, sigma: StanValue, length: StanValue, *period: StanValue
         ) -> StanValue:
             difference = points(x)[:, None] - points(y)
             if period:
@@ -439,13 +439,11 @@ def _integrate_1d(f: Passed, a: StanValue, b: StanValue, *args: StanValue) -> St
     return vm.integrate_1d(f, a, b, theta, x_r, x_i, **settings)
 
 
-def _integral(f: Passed, a: StanValue, b: StanValue, *args: StanValue) -> StanValue:
+def _integral(f: Passed, a: object, b: object, *args: object) -> StanValue:
     return vm.integrate_1d(f, a, b, *args)
 
 
-def _integral_tol(
-    f: Passed, a: StanValue, b: StanValue, relative: float, *args: StanValue
-) -> StanValue:
+def _integral_tol(f: Passed, a: object, b: object, relative: float, *args: object) -> StanValue:
     return vm.integrate_1d(f, a, b, *args[2:], relative_tolerance=relative)
 
 
@@ -477,7 +475,7 @@ def _laplace(name: str, kinds: Kinds) -> StanFunction:
     return call
 
 
-def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) -> StanValue:
+def _student_t_qf(p: object, nu: object, mu: object, sigma: object) -> StanValue:
     from scipy.special import stdtrit  # SciPy takes half of the time of importing this module
 
     domains = (

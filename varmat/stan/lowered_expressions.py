@@ -135,7 +135,7 @@ class LoweredExpressions(ABC):
         self.block.append(statement)
 
     @contextmanager
-    def having(self, **attributes: Any) -> Iterator[None]:
+    def having(self, **attributes: object) -> Iterator[None]:
         """Give attributes other values for a while."""
         before = {name: getattr(self, name) for name in attributes}
         self.__dict__.update(attributes)

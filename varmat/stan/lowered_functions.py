@@ -90,7 +90,7 @@ class _WithSlopes:
 def density_function(density: Univariate, keep: KeptTerms | None, moderate: bool) -> ScalarFunction:
     """Make the function of a density of numbers; `moderate` says that all counts are moderate."""
 
-    def value(*x: Operand) -> Operand:
+    def value(*x: object) -> Operand:
         pointwise: Any = density.pointwise
         if not any(map(is_symbol, x)):
             return pointwise.operation(*x, keep=keep)

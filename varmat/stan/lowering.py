@@ -48,7 +48,7 @@ class Lowering(LoweredFunctions):
     def loop(
         self,
         loop: s.Statement,
-        values: dict[str, StanValue],
+        values: dict[str, object],
         kinds: dict[str, tuple[int, types.Type]],
         assigned: Sequence[str],
         results: Sequence[str],

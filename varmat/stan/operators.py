@@ -51,7 +51,7 @@ def power(a: StanValue, b: StanValue) -> StanValue:
     return np.power(float(a), float(b)).item()
 
 
-def truth(x: StanValue) -> StanValue:
+def truth(x: object) -> StanValue:
     """Convert a comparison to a number. In a recording it may depend on variables: it is returned
     unchanged, so that reading its value is noticed.
     """
@@ -59,7 +59,7 @@ def truth(x: StanValue) -> StanValue:
 
 
 def _of_same_size(name: str, function: BinaryFunction) -> BinaryFunction:
-    def checked(a: StanValue, b: StanValue) -> StanValue:
+    def checked(a: object, b: object) -> StanValue:
         check_same(name, a, b)
         return function(a, b)
 
@@ -159,7 +159,7 @@ def binary(name: str, left: Type, right: Type) -> BinaryFunction:
     return function if left in SCALARS or right in SCALARS else _of_same_size(title, function)
 
 
-def negated(x: StanValue) -> StanValue:
+def negated(x: object) -> StanValue:
     """Compute `!x`."""
     return 1 - truth(x != 0)
 

@@ -77,7 +77,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
         yield name, np.asarray(value, dtype=float)
 
 
-def _has_tuples(value: Any) -> bool:
+def _has_tuples(value: object) -> bool:
     return isinstance(value, list) and any(
         isinstance(x, (Mapping, tuple)) or _has_tuples(x) for x in value[:1]
     )

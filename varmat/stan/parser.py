@@ -188,7 +188,7 @@ def _describe(error: lalr.ParsingError) -> str:
     return f"Unexpected {token}; expected {' or '.join(expected)}."
 
 
-def _flat(items: Iterable[Any]) -> list[Any]:
+def _flat(items: Iterable[object]) -> list[Any]:
     """List the statements; a declaration with several names is a list itself."""
     return [part for item in items for part in (item if isinstance(item, list) else [item])]
 
@@ -219,7 +219,7 @@ class _Builder:
         line = bisect_right(self.lines, start) - 1
         return Position(*self.reader.places[line], 1 + start - self.lines[line])
 
-    def node(self, name: str, parts: list[Any], start: int, end: int) -> Any:
+    def node(self, name: str, parts: list[object], start: int, end: int) -> Any:
         if end:
             self.at, self.start, self.end = self.position(start), start, end
         if name in BLOCKS:
@@ -233,7 +233,9 @@ class _Builder:
     def error(self, reason: str, at: Position) -> StanSyntaxError:
         return StanSyntaxError(reason, at, self.reader.sources)
 
-    def program(self, at: Position, *blocks: tuple[str, Position, list[Any]]) -> syntax.ProgramTree:
+    def program(
+        self, at: Position, *blocks: tuple[str, Position, list[object]]
+    ) -> syntax.ProgramTree:
         result: dict[str, list[Any]] = {}
         for name, place, items in blocks:
             title = name.replace("_", " ")
@@ -258,7 +260,7 @@ class _Builder:
         return result
 
     def argument(
-        self, at: Position, data: Any, kind: types.Type, name: str
+        self, at: Position, data: object, kind: types.Type, name: str
     ) -> syntax.ArgumentDeclaration:
         return syntax.ArgumentDeclaration(at, kind, name, data is not None)
 
@@ -299,10 +301,12 @@ class _Builder:
             result.append(syntax.Declaration(at, sized, name, value))
         return result
 
-    def declarator(self, at: Position, name: str, dimensions: Any, value: Any) -> tuple[Any, ...]:
+    def declarator(
+        self, at: Position, name: str, dimensions: object, value: object
+    ) -> tuple[Any, ...]:
         return at, self.start, name, dimensions, value
 
-    def dimensions(self, _: Position, sizes: list[Any]) -> tuple[list[Any], str]:
+    def dimensions(self, _: Position, sizes: list[object]) -> tuple[list[Any], str]:
         return sizes, self.text[self.start : self.end]
 
     def sized_type(self, at: Position, dimensions: Any, basic: syntax.SizedType) -> Any:
@@ -323,7 +327,7 @@ class _Builder:
             raise self.error(f"`{name}` does not match `{bounds[0][1]}`.", at)
         return {name: value for _, name, value in bounds}
 
-    def bound(self, at: Position, name: str, _: str, value: Any) -> tuple[Any, ...]:
+    def bound(self, at: Position, name: str, _: str, value: object) -> tuple[Any, ...]:
         return at, name, value
 
     # Statements
@@ -349,7 +353,7 @@ class _Builder:
         texts = [item[1:-1] if isinstance(item, str) else item for item in items]
         return syntax.Message(at, kind, texts)
 
-    def branch(self, _: Position, *statements: Any) -> list[syntax.Statement]:
+    def branch(self, _: Position, *statements: object) -> list[syntax.Statement]:
         block = statements[0] if statements else None
         return block.body if isinstance(block, syntax.Braces) else _flat(statements)
 
@@ -358,10 +362,10 @@ class _Builder:
     def range(self, at: Position, lower: Any = None, upper: Any = None) -> syntax.Range:
         return syntax.Range(at, lower, upper)
 
-    def profile(self, at: Position, name: str, *statements: Any) -> syntax.Statement:
+    def profile(self, at: Position, name: str, *statements: object) -> syntax.Statement:
         return syntax.Profiled(at, name[1:-1], _flat(statements))
 
-    def block(self, at: Position, *statements: Any) -> syntax.Statement:
+    def block(self, at: Position, *statements: object) -> syntax.Statement:
         return syntax.Braces(at, _flat(statements))
 
     # Expressions

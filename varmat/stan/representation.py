@@ -142,7 +142,7 @@ def recorded_loops(
     created: dict[int, list[Entry]] = {}
     passes: dict[int, int] = {}
 
-    def watched(q: Operand, tape: Sequence[Entry]) -> Operand:
+    def watched(q: object, tape: Sequence[Entry]) -> Operand:
         def watch(loop: s.For, count: int, run_passes: Callable[[], Any]) -> Any:
             first = len(tape)
             try:

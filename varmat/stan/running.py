@@ -73,7 +73,7 @@ def proportional(
     """Return a density that drops constants if the run does."""
     propto = dropping(density, saved)
 
-    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: object) -> StanValue:
         return density(*arguments, propto=run.propto and propto)
 
     return call

@@ -24,7 +24,7 @@ from varmat.stan.running import Evaluation, Frame, located
 from varmat.stan.types import Tuple
 from varmat.stan.values import StanValue, by_element, innermost, leaves
 from varmat.transforms import Transform
-from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Result
 
 # Expressions that loops may evaluate to be traced for sampling, which takes up to 10 s.
 LONGEST = 400_000
@@ -59,7 +59,7 @@ class Blocks:
     def __init__(
         self,
         tree: s.ProgramTree,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         seed: int | None,
         matvars: Mapping[s.FunctionDefinition | None, set[str]],
     ) -> None:
@@ -91,7 +91,7 @@ class Blocks:
 
     # --- data ---
 
-    def _read(self, declaration: s.Declaration, arguments: Mapping[str, Any]) -> None:
+    def _read(self, declaration: s.Declaration, arguments: Mapping[str, object]) -> None:
         name, declared_type = declaration.name, declaration.declared
         text = self._line(declaration)
         if name not in arguments:
@@ -199,7 +199,7 @@ class Blocks:
         if parts is None and not bounds:
             return None
 
-        def constraints(name: str, f: Frame, value: StanValue) -> None:
+        def constraints(name: str, f: Frame, value: object) -> None:
             if parts is not None:
                 transforms.check(name, parts, value)
             for bound, is_lower in bounds:
@@ -278,7 +278,7 @@ class Blocks:
 
     # --- evaluation ---
 
-    def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
+    def frame(self, run: Evaluation, values: Mapping[str, object]) -> Frame:
         """Make a frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self.translator.size - len(self._frame))]
         for parameter in self.tree.parameters:
@@ -287,21 +287,21 @@ class Blocks:
             f[self._places[parameter.name]] = by_element(value) if matvar else value
         return f
 
-    def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
+    def terms(self, run: Evaluation, values: Mapping[str, object]) -> list[StanValue]:
         """Compute the terms of the log density, after those the run began with."""
         f = self.frame(run, values)
         self._transformed(f)
         self._model(f)
         return run.terms
 
-    def transformed(self, values: Mapping[str, StanValue]) -> dict[str, StanValue]:
+    def transformed(self, values: Mapping[str, object]) -> dict[str, StanValue]:
         """Compute the transformed parameters by name."""
         f = self.frame(Evaluation(), values)
         self._transformed(f)
         return self._named(self.tree.transformed_parameters, f)
 
     def generated(
-        self, values: Mapping[str, StanValue], rng: np.random.Generator
+        self, values: Mapping[str, object], rng: np.random.Generator
     ) -> dict[str, StanValue]:
         """Draw the generated quantities by name."""
         f = self.frame(Evaluation(rng=rng), values)
@@ -317,7 +317,7 @@ class Blocks:
         return result
 
 
-def _assembled(name: str, declared_type: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
+def _assembled(name: str, declared_type: s.SizedType, values: Mapping[str, object]) -> StanValue:
     """Assemble the value of a parameter from the elements of its tuples, stored by name."""
     if declared_type.name != "tuple":
         return values[name]
@@ -347,14 +347,14 @@ class StanModel(Model):
         self._blocks, self._forced = blocks, forced
 
         # The values by name are `_`, because no name of a program is like it.
-        def log_density(_: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
+        def log_density(_: Mapping[str, object], propto: bool) -> list[StanValue]:
             return blocks.terms(Evaluation(propto), _)
 
-        def transformed_parameters(_: Mapping[str, StanValue]) -> dict[str, StanValue]:
+        def transformed_parameters(_: Mapping[str, object]) -> dict[str, StanValue]:
             return blocks.transformed(_)
 
         def generated_quantities(
-            _: Mapping[str, StanValue], rng: np.random.Generator
+            _: Mapping[str, object], rng: np.random.Generator
         ) -> dict[str, StanValue]:
             return blocks.generated(_, rng)
 
@@ -368,7 +368,7 @@ class StanModel(Model):
         # The evaluation is recorded once, because nothing that it reads can change.
         self.recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
 
-    def with_data(self, /, *args: Never, **_: Operand) -> NoReturn:
+    def with_data(self, /, *args: Never, **_: object) -> NoReturn:
         """Raise: call ``program.model(data)`` with all data, because they decide the sizes."""
         raise TypeError(
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
@@ -400,10 +400,10 @@ class StanModel(Model):
         recorded = forms.recorded_loops(self.param_unc_num(), self._evaluated)
         return forms.representation(self._blocks.tree, self._forced, recorded)
 
-    def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
+    def _terms(self, q: object, propto: bool, jacobian: bool) -> Result:
         return self._evaluated(q, Evaluation(propto, jacobian))
 
-    def _evaluated(self, q: Operand, run: Evaluation) -> Result:
+    def _evaluated(self, q: object, run: Evaluation) -> Result:
         values, log_jacobians = self.layout.unpack(q, run.jacobian)
         run.terms.extend(log_jacobians)  # in front, because `target()` counts them
         with np.errstate(all="ignore"):

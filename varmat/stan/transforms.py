@@ -134,12 +134,12 @@ def _bounded(
     return by_columns(*bounds, shape)
 
 
-def _vary(bounds: Sequence[StanValue]) -> bool:
+def _vary(bounds: Sequence[object]) -> bool:
     return any(map(callable, bounds))
 
 
 def transform_of(
-    name: str, dimensions: Shape, sizes: Shape, bounds: Mapping[str, StanValue]
+    name: str, dimensions: Shape, sizes: Shape, bounds: Mapping[str, object]
 ) -> Transform:
     """Make the transform of a declared parameter.
 
@@ -213,7 +213,7 @@ def bound_function(
 ) -> StanValue:
     """Make a bound as `Model` takes it, of parameters with these names."""
 
-    def bound(*values: StanValue) -> StanValue:
+    def bound(*values: object) -> StanValue:
         return evaluate(dict(zip(names, values, strict=True)))
 
     # Positional-only, so that words of Python may be names of the program.
@@ -316,7 +316,7 @@ def check(name: str, parts: Sequence[Part], value: StanValue) -> None:
         check_values(partial(_check_part, name, part), value)
 
 
-def _check_part(name: str, part: Part, y: StanValue) -> None:
+def _check_part(name: str, part: Part, y: object) -> None:
     phrase, make, holds = part
     if not np.all(holds(make(y))):
         raise DomainError(f"{name} must be {phrase}, but is {np.asarray(y).tolist()}!")

@@ -56,7 +56,7 @@ class Routine:
         result = self._body(frame)
         return result[0] if type(result) is tuple else None
 
-    def with_all_terms(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
+    def with_all_terms(self, run: Evaluation, arguments: Sequence[object]) -> StanValue:
         """Evaluate a density that drops no constants."""
         before, run.propto = run.propto, False
         try:

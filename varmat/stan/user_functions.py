@@ -48,7 +48,7 @@ class UserFunctions:
 
 
 def _chosen(
-    name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[StanValue]
+    name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[object]
 ) -> tuple[s.FunctionDefinition, list[StanValue]]:
     """Find the overload that takes the arguments, and convert these to its types."""
     reasons = []

@@ -85,7 +85,7 @@ def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | 
     if before is after:
         return None
 
-    def promoted(x: StanValue) -> StanValue:
+    def promoted(x: object) -> StanValue:
         if type(x) is np.ndarray:
             return x.astype(after)
         return after(x) if type(x) in (int, float) else x
@@ -118,7 +118,7 @@ def out_of_range(position: int, index: int, size: int) -> IndexError:
 # --- reading ---
 
 
-def place(index: StanValue, size: int, position: int) -> StanValue:
+def place(index: object, size: int, position: int) -> StanValue:
     """Convert an index of Stan to one of NumPy: an integer, or an array of integers, from 0."""
     if type(index) is int:
         if not 1 <= index <= size:
@@ -163,18 +163,18 @@ def _mesh(indices: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, 
     return np.ix_(*axes_), (*saved, *shape[len(indices) :])
 
 
-def _is_mixed(indices: Sequence[StanValue]) -> bool:
+def _is_mixed(indices: Sequence[object]) -> bool:
     """Tell whether NumPy would pair arrays of indices, or move their axis to the front."""
     arrays = sum(type(at) is np.ndarray for at in indices)
     return arrays > 1 or (arrays == 1 and any(type(at) is int for at in indices))
 
 
-def scalar(x: StanValue) -> StanValue:
+def scalar(x: object) -> StanValue:
     """Convert an element of a plain array to a Python number."""
     return x.item() if isinstance(x, np.generic) else x
 
 
-def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
+def read(x: StanValue, indices: Sequence[object]) -> StanValue:
     """Read `x[indices]`, with integers, slices of Stan's ranges, and arrays of integers."""
     if type(x) is list or type(x) is tuple:
         first, remainder = place(indices[0], len(x), 1), indices[1:]
@@ -200,12 +200,12 @@ def owned(x: StanValue) -> StanValue:
     return np.copy(x) if kind is np.ndarray else x.copy() if np.ndim(x) else x
 
 
-def by_element(x: StanValue) -> StanValue:
+def by_element(x: object) -> StanValue:
     """Copy a value as one variable for each element; a recording keeps arrays whole."""
     return owned(x if is_watched(x) else to_matvar(x))
 
 
-def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
+def receiving(x: object, source: object, matvar: bool) -> StanValue:
     """Return a writeable array: a copy of one that is read elsewhere, or a variable."""
     if type(x) is not np.ndarray:
         return x
@@ -225,7 +225,7 @@ def put(x: StanValue, indices: StanValue, source: StanValue) -> None:
 
 
 def write(
-    x: StanValue, indices: Sequence[StanValue], source: StanValue, matvar: bool = False
+    x: StanValue, indices: Sequence[object], source: StanValue, matvar: bool = False
 ) -> StanValue:
     """Assign `x[indices] = source` in place; return `x`, or the variable that replaces it."""
     if type(x) is list or type(x) is tuple:
@@ -314,7 +314,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
     return array.item() if isinstance(array, np.ndarray) and not array.ndim else array
 
 
-def leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
+def leaves(name: str, value: object) -> Iterator[tuple[str, StanValue]]:
     """Yield a value by name; elements of tuples have separate names."""
     if isinstance(value, list):
         for i, x in enumerate(value, 1):

@@ -283,7 +283,7 @@ class VectorizedExpressions(ABC):
             if "_lup" in e.name:
                 propto = dropping(density, self._translator.of_variables(e.arguments))
 
-            def terms(run: Evaluation, *xs: StanValue) -> StanValue:
+            def terms(run: Evaluation, *xs: object) -> StanValue:
                 result = density(*xs, propto=run.propto and propto)
                 return np.sum(result, -1) if rows else result
 
@@ -320,7 +320,7 @@ def repeated(x: StanValue, count: int) -> StanValue:
     return x + np.zeros((count, *np.shape(x)), int)
 
 
-def merged(result: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
+def merged(result: Sequence[tuple[object, object]]) -> StanValue:
     """Merge batched values of some iterations and of the others."""
     if len(result) == 1:
         return result[0][1]
@@ -361,7 +361,7 @@ def places_of(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
     return tuple(positions)
 
 
-def _as_slice(indices: StanValue) -> StanValue:
+def _as_slice(indices: object) -> StanValue:
     """Convert consecutive indices to a slice, because that makes a view."""
     if type(indices) is np.ndarray and len(indices) and np.all(np.diff(indices) == 1):
         return slice(int(indices[0]), int(indices[-1]) + 1)

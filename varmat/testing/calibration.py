@@ -74,7 +74,7 @@ def calibration(
     thin: int = 4,
     seed: int | np.random.Generator | None = None,
     sample: Callable[[Any, int, int], Mapping[str, Any]] | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Calibration:
     """Check by simulation that draws from posteriors have the right distribution.
 
@@ -211,7 +211,11 @@ def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping
 
 
 def _ranks(
-    name: str, truth: np.ndarray, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
+    name: str,
+    truth: np.ndarray,
+    posterior: Mapping[str, object],
+    draws: int,
+    rng: np.random.Generator,
 ) -> Iterator[tuple[str, int, bool]]:
     """Yield for each element of a parameter its label, the rank of its true value, and whether its
     draws differ.
@@ -241,7 +245,7 @@ def _places(draws: int) -> np.ndarray:
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
-def _tails(counts: np.ndarray, simulations: int, chances: Plain) -> Plain:
+def _tails(counts: np.ndarray, simulations: int, chances: object) -> Plain:
     """Compute the smaller tail probability of binomial counts: at most, or at least, this many."""
     from scipy.special import bdtr, bdtrc
 

@@ -110,11 +110,11 @@ class Comparison:
         self,
         pair: tuple[str, str],
         what: str,
-        a: Plain,
-        b: Plain,
+        a: object,
+        b: object,
         tolerance: float,
-        floor: Plain = 0.0,
-        slack: Plain = 0.0,
+        floor: object = 0.0,
+        slack: object = 0.0,
         hint: Callable[[Any], str] | None = None,
     ) -> None:
         """Demand that `a`, by the first of two routes, agrees with `b`, by the second.

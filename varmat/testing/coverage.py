@@ -321,7 +321,7 @@ class Observer:
         self.inside: FrameType | None = None
         self.data = 0
 
-    def watch(self, f: Function, args: Sequence[Operand], tape: Tape) -> None:
+    def watch(self, f: Function, args: Sequence[object], tape: Tape) -> None:
         """Call the function. If it raises, nothing is found."""
         self.tape, before = tape, sys.getprofile()
         self.data = len(tape)

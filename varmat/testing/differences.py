@@ -79,7 +79,7 @@ def slope(function: Callable[[float], Plain], sizes: Sequence[float]) -> tuple[P
 
 
 def _doubted(
-    estimate: Plain, error: Plain, size: float, nearer: list[tuple[float, Plain, float]]
+    estimate: Plain, error: Plain, size: float, nearer: list[tuple[float, object, float]]
 ) -> Plain:
     """Increase the error of an estimate where smaller steps clearly disagree with it."""
     for smaller, rough, noise in nearer:

@@ -203,8 +203,8 @@ class _Check:
         call: str,
         function: Function,
         mixture: Mapping[int, object],
-        *args: Operand,
-        **kwargs: Any,
+        *args: object,
+        **kwargs: object,
     ) -> Any:
         return attempt(self.comparison, route, call, function, self.case, mixture, *args, **kwargs)
 
@@ -325,7 +325,7 @@ class _Check:
         )
         self.comparison.close(pair, what, exact, estimate, tolerance, floor, slack, hint)
 
-    def third_opinion(self, i: int, index: Index) -> str:
+    def third_opinion(self, i: int, index: object) -> str:
         try:
             third = f"forward mode gives {self.pushed(self.unit(i, index)):.10g}"
         except Exception as failure:
@@ -384,7 +384,7 @@ class _Check:
         floor = max(floor, *(scale for scale in scales if np.isfinite(scale)), 0.0)
         self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
 
-    def worst(self, mixture: Mixture, gradient: routes.Partials, _: Index) -> str:
+    def worst(self, mixture: Mixture, gradient: routes.Partials, _: object) -> str:
         """Describe where forward and reverse mode disagree most."""
         errors = [(0.0, "")]
         for i in mixture:

@@ -14,7 +14,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.tape import nested
 from varmat.testing import routes
 from varmat.testing.compare import Comparison
-from varmat.typing import Function, Operand
+from varmat.typing import Function
 
 NUMPY = "plain NumPy"
 REVERSE = "reverse mode"
@@ -92,7 +92,12 @@ def _expect_refusal(
 
 
 def attempt(
-    comparison: Comparison, route: str, call: str, function: Function, *args: Operand, **kwargs: Any
+    comparison: Comparison,
+    route: str,
+    call: str,
+    function: Function,
+    *args: object,
+    **kwargs: object,
 ) -> Any:
     """Run a route; what it raises where plain NumPy has a value is a failure."""
     try:

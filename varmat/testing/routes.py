@@ -80,7 +80,7 @@ class ContractError(AssertionError):
 class Case:
     """A function at a point, with what all routes share."""
 
-    def __init__(self, f: Function, args: Sequence[Operand]) -> None:
+    def __init__(self, f: Function, args: Sequence[object]) -> None:
         self.f = f
         self.name = getattr(f, "__name__", None) or repr(f)
         self.args = [_normal(x) for x in args]
@@ -140,7 +140,7 @@ def random_weights(values: ArrayList) -> ArrayList:
     return [random(x.shape, 1 + i) for i, x in enumerate(values)]
 
 
-def outputs(result: Operand) -> list[Operand]:
+def outputs(result: object) -> list[Operand]:
     """List the results of a function; of a deferred array what it stands for."""
     return [settled(x) for x in (result if isinstance(result, (tuple, list)) else (result,))]
 
@@ -150,7 +150,7 @@ def numbers(result: Operand) -> ArrayList:
     return [np.asarray(value(x), np.float64) for x in outputs(result)]
 
 
-def _normal(x: Operand) -> Operand:
+def _normal(x: object) -> Operand:
     if isinstance(x, (float, np.floating)):
         return float(x)
     if isinstance(x, np.ndarray) and x.dtype.kind == "f":
@@ -158,11 +158,11 @@ def _normal(x: Operand) -> Operand:
     return x
 
 
-def _is_float_array(x: Operand) -> bool:
+def _is_float_array(x: object) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.float64
 
 
-def _copied(x: Operand) -> Operand:
+def _copied(x: object) -> Operand:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
@@ -276,7 +276,7 @@ def _watched(rule: Rule, operands: dict[str, Operand]) -> Function:
     return chain
 
 
-def _parts(name: str, x: Operand) -> Settings:
+def _parts(name: str, x: object) -> Settings:
     return {f"{name} {i}": part for i, part in enumerate(x)} if isinstance(x, tuple) else {name: x}
 
 
@@ -373,7 +373,7 @@ def recording(
     case: Case,
     mixture: KindMixture,
     weights: ArrayList,
-    directions: Mapping[int, Operand] | None = None,
+    directions: Mapping[int, object] | None = None,
     runners: Sequence[str] = RUNNERS,
 ) -> Callable[[Case], tuple[float, Partials] | None] | None:
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
@@ -382,11 +382,11 @@ def recording(
     With `directions` it is the derivative of the sum along them, whose gradient is the Hessian
     times a vector. To make machine code takes the longest."""
 
-    def argument(i: int, mixture: Mapping[int, Operand]) -> Operand:
+    def argument(i: int, mixture: Mapping[int, object]) -> Operand:
         x = mixture.get(i, _copied(case.args[i]))
         return Dual(x, directions[i]) if directions is not None and i in mixture else x
 
-    def weighted(*variables: Operand) -> Operand:
+    def weighted(*variables: object) -> Operand:
         arguments = dict(zip(mixture, variables, strict=True))
         results = outputs(case.f(*(argument(i, arguments) for i in range(len(case.args)))))
         if directions is not None:
@@ -466,7 +466,7 @@ def _seed(result: Operand, w: np.ndarray) -> None:
 
 
 def forward(
-    case: Case, tangents: Mapping[int, Operand], k: int | None = None, twice: bool = False
+    case: Case, tangents: Mapping[int, object], k: int | None = None, twice: bool = False
 ) -> tuple[ArrayList, ArrayList]:
     """Differentiate in forward mode: compute values, and tangents of the results, with a leading
     axis if there are `k` directions.
@@ -508,7 +508,7 @@ def _unchanged(now: Operand, before: Operand) -> bool:
 
 
 def hessian_times_vector(
-    case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
+    case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, object]
 ) -> Partials:
     """Compute the Hessian of the weighted sum times a vector: the tangent, computed on variables,
     differentiated in reverse.

@@ -91,7 +91,7 @@ def expect_value(
 def _expect_arrays(
     f: Function,
     comparison: Comparison,
-    points: Sequence[Operand],
+    points: Sequence[object],
     exact: list[tuple[float, list[float]]],
     rtol: float,
 ) -> None:

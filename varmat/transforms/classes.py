@@ -116,7 +116,7 @@ class Lower(ElementwiseTransform):
     _functions = bounded.lb_constrain, bounded.lb_free
     _finite = staticmethod(bounded.above)
 
-    def __init__(self, lb: Operand, shape: int | Shape = ()) -> None:
+    def __init__(self, lb: object, shape: int | Shape = ()) -> None:
         super().__init__(shape, lb)
         (self.bound,) = self._bounds
 
@@ -141,7 +141,7 @@ class Upper(ElementwiseTransform):
     _functions = bounded.ub_constrain, bounded.ub_free
     _finite = staticmethod(bounded.below)
 
-    def __init__(self, ub: Operand, shape: int | Shape = ()) -> None:
+    def __init__(self, ub: object, shape: int | Shape = ()) -> None:
         super().__init__(shape, ub)
         (self.bound,) = self._bounds
 
@@ -166,7 +166,7 @@ class LowerUpper(ElementwiseTransform):
     _functions = bounded.lub_constrain, bounded.lub_free
     _finite = bounded.interval_constrain
 
-    def __init__(self, lb: Operand, ub: Operand, shape: int | Shape = ()) -> None:
+    def __init__(self, lb: object, ub: object, shape: int | Shape = ()) -> None:
         super().__init__(shape, lb, ub)
 
 
@@ -212,7 +212,7 @@ class OffsetMultiplier(ElementwiseTransform):
     _finite = staticmethod(elementwise.affine)
 
     def __init__(
-        self, offset: Operand = 0.0, multiplier: Operand = 1.0, shape: int | Shape = ()
+        self, offset: object = 0.0, multiplier: object = 1.0, shape: int | Shape = ()
     ) -> None:
         super().__init__(shape, offset, multiplier)
 

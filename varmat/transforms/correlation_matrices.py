@@ -115,7 +115,7 @@ class Places(NamedTuple):
         return a
 
 
-def size_of(function: str, name: str, value: Operand) -> int:
+def size_of(function: str, name: str, value: object) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
     return int(value)
@@ -376,7 +376,7 @@ def _factor(function: str, title: str, y: Operand) -> Result:
         check_symmetric(function, y, title)
         return cholesky_factor(function, y, name=title)
 
-    def check(y: Operand) -> None:
+    def check(y: object) -> None:
         factor(y)
 
     if isinstance(y, np.ndarray) and y.dtype != object:

@@ -156,7 +156,7 @@ class FromFunctions(Transform):
     _functions: tuple[Function, Function]
 
     def __init__(
-        self, shape: Shape, unconstrained_shape: Shape, *bounds: Operand, **sizes: int
+        self, shape: Shape, unconstrained_shape: Shape, *bounds: object, **sizes: int
     ) -> None:
         super().__init__(shape, unconstrained_shape)
         self._bounds = bounds

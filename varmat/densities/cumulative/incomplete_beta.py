@@ -62,7 +62,7 @@ LOWER = Beta(log_betainc, log_betainc_derivative)
 UPPER = Beta(log_betaincc, log_betaincc_derivative)
 
 
-def _beta(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+def _beta(x: object, alpha: object, beta: object) -> Tails:
     """The probability up to theta is the regularised incomplete beta function
     :math:`I_\\theta(\\alpha, \\beta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.
 

@@ -39,7 +39,7 @@ class Gamma(NamedTuple):
     log: Function
     derivative: Function
 
-    def tail(self, a: Operand, t: Operand, partials: Function) -> Tail:
+    def tail(self, a: object, t: object, partials: Function) -> Tail:
         """Make the tail; `partials` is a function of the derivatives in a and t."""
         slopes = self.derivative(10.0, a, t), self.derivative(1.0, a, t)
         return Tail(self.log(a, t), **partials(*slopes))
@@ -49,7 +49,7 @@ P = Gamma(log_gammainc, log_gammainc_derivative)
 Q = Gamma(log_gammaincc, log_gammaincc_derivative)
 
 
-def both_tails(which: tuple[Gamma, Gamma], a: Operand, t: Operand, partials: Function) -> Tails:
+def both_tails(which: tuple[Gamma, Gamma], a: object, t: object, partials: Function) -> Tails:
     return Tails(*(x.tail(a, t, partials) for x in which))
 
 

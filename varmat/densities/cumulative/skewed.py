@@ -97,7 +97,7 @@ def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> T
         lower < -LN2, np.log1p(-np.exp(np.minimum(lower, -LN2))), np.logaddexp(log_ndtr(-z), second)
     )
 
-    def tail(sign: float, value: Operand) -> Tail:
+    def tail(sign: float, value: object) -> Tail:
         """Differentiate a log probability, whose exponential part has the weight `over`."""
         over = sign * np.exp(second - value)
         slope = rate * over

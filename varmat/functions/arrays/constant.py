@@ -103,7 +103,7 @@ def _of_memory(function: Function) -> Function:
     array of scalars.
     """
 
-    def answer(a: Operand, b: Operand, /, max_work: int | None = None) -> bool:
+    def answer(a: object, b: object, /, max_work: int | None = None) -> bool:
         arrays = (x.view(np.ndarray) if isinstance(x, MatVar) else plain(x) for x in (a, b))
         return bool(function(*arrays, max_work=max_work))
 

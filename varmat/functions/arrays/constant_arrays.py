@@ -13,7 +13,7 @@ import numpy as np
 from varmat.functions.aliases import alias
 from varmat.functions.checks import count, integer, outside, place
 from varmat.functions.docstrings import filled
-from varmat.typing import DTypeLike, Setting
+from varmat.typing import DTypeLike
 
 __all__ = ["linspaced_int_array"]
 
@@ -226,7 +226,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     return _one_hot("one_hot_int_array", K, k, np.int64)
 
 
-def _one_hot(function: str, size: int, k: Setting, dtype: DTypeLike | None) -> np.ndarray:
+def _one_hot(function: str, size: int, k: object, dtype: DTypeLike | None) -> np.ndarray:
     result = np.zeros(count(function, "K", size, 1), dtype)
     result[place(function, "k", k, result.size)] = 1
     return result

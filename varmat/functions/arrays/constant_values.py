@@ -36,7 +36,7 @@ __all__ = [
 # --- sizes ---
 
 
-def _shape_of(function: str, x: Operand) -> tuple[int, ...]:
+def _shape_of(function: str, x: object) -> tuple[int, ...]:
     return tuple(np.shape(as_operand(x, f"{function}: x")))
 
 
@@ -97,7 +97,7 @@ def num_elements(x: Operand) -> int:
     return math.prod(_shape_of("num_elements", x))
 
 
-def _sides(function: str, x: Operand) -> tuple[int, int]:
+def _sides(function: str, x: object) -> tuple[int, int]:
     shape = _shape_of(function, x)
     if len(shape) not in (1, 2):
         raise misfit(function, "x", shape, "be a vector or a matrix")

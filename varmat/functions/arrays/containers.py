@@ -16,7 +16,7 @@ from varmat.functions.aliases import alias
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_array, check_values, count, misfit, place
-from varmat.typing import Operand, Result, Setting, array_valued
+from varmat.typing import Operand, Result, array_valued
 
 __all__ = [
     "block",
@@ -39,7 +39,7 @@ to_array_1d = alias("to_array_1d", to_vector)
 
 
 def _slice(
-    function: str, start: Operand, length: Setting, size: int, names: tuple[str, str] = ("i", "n")
+    function: str, start: object, length: object, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
     """Return the slice of `length` elements from `start`; any start is valid if the length is 0."""
     n = count(function, names[1], length)
@@ -314,7 +314,7 @@ def segment(x: Operand, i: int, n: int) -> Result:
     return x[_slice("segment", i, n, np.shape(x)[0])]
 
 
-def _end(function: str, n: Setting, size: int) -> int:
+def _end(function: str, n: object, size: int) -> int:
     """Check a count, which must be at most `size`."""
     result = count(function, "n", n)
     if result > size:
@@ -485,7 +485,7 @@ def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
 
 
-def _check_ends(lower: Operand, upper: Operand) -> None:
+def _check_ends(lower: object, upper: object) -> None:
     Domain(f"at least lower, which is {lower!r}", lambda x: x >= lower).check(
         "linspaced_vector", "upper", upper
     )

@@ -132,7 +132,7 @@ def _called(name: str) -> Callable[[Function], Function]:
 @operation(stacked=True)
 @_called("logsumexp")
 def _logsumexp(
-    a: Plain, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
+    a: object, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
 ) -> Saved:
     """Compute ``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
     m, e, s = _exponentials(a, axis, workspace)

@@ -367,7 +367,7 @@ def block(arrays: Operand) -> Result:
     """Implement `np.block`: make a matrix (or array) of a nested list of parts."""
     leaves: list[Operand] = []
 
-    def depth(part: Operand) -> int:
+    def depth(part: object) -> int:
         if not isinstance(part, list):
             leaves.append(part)
             return 0

@@ -18,7 +18,7 @@ __all__ = ["sd", "variance"]
 
 
 @operation(stacked=True)
-def var(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
+def var(a: object, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
     """Compute the variance over given axes.
 
     Parameters

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.checks import misfit
-from varmat.typing import Function, Operand, Setting
+from varmat.typing import Function, Operand
 
 # Function of NumPy -> what does the same to anything that can be assigned to.
 WRITERS: dict[Function, Function] = {}
@@ -18,7 +18,7 @@ WRITERS: dict[Function, Function] = {}
 
 def _writer(function: Function) -> Function:
     def register(write: Function) -> Function:
-        def answer(*args: Operand, **settings: Setting) -> None:
+        def answer(*args: object, **settings: object) -> None:
             target, *_ = args or settings.values()
             if isinstance(target, np.ndarray) and target.dtype != object:
                 raise TypeError(
@@ -36,7 +36,7 @@ def _writer(function: Function) -> Function:
     return register
 
 
-def _flags(mask: Operand) -> np.ndarray:
+def _flags(mask: object) -> np.ndarray:
     return np.asarray(dispatch.plain(dispatch.settled(mask)), dtype=bool)
 
 

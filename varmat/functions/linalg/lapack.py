@@ -271,7 +271,7 @@ class LU(NamedTuple):
         return self.lu.diagonal(0, -2, -1)
 
 
-def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) -> LU | None:
+def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: object = None) -> LU | None:
     """Compute the LU factors, to solve for `b`; return None for what is left to NumPy's loops,
     which factorise again in the reverse pass: stacks of small matrices, and symbols.
     """

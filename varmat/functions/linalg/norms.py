@@ -64,7 +64,7 @@ def _extreme_singular_value(s: Plain, ord: int) -> Result:
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
 
-def _normalised(function: str, axis: Setting, ndim: int) -> tuple[int, ...]:
+def _normalised(function: str, axis: object, ndim: int) -> tuple[int, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     wrapped = tuple(k % ndim for k in axes if -ndim <= k < ndim)
     if len(wrapped) < len(axes) or len(set(wrapped)) < len(axes):

@@ -207,7 +207,7 @@ class PPoly:
             extrapolate,
         )
 
-    def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:
+    def _other(self, c: object, extrapolate: bool | str | None) -> PPoly:
         other = object.__new__(PPoly)
         other._set(c, self.x, self._settings, self.axis, extrapolate)
         return other

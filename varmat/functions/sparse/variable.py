@@ -49,7 +49,7 @@ def pattern_of(function: str, x: Operand) -> Pattern:
     return Pattern(rows.indices.copy(), rows.indptr.copy(), rows.shape)
 
 
-def check_sparse(function: str, x: Operand, name: str = "a") -> None:
+def check_sparse(function: str, x: object, name: str = "a") -> None:
     """Raise `TypeError` unless `x` is a sparse matrix."""
     if not is_sparse(x):
         raise TypeError(
@@ -58,7 +58,7 @@ def check_sparse(function: str, x: Operand, name: str = "a") -> None:
         )
 
 
-def as_sparse(x: Operand) -> SparseVar:
+def as_sparse(x: object) -> SparseVar:
     """Convert a sparse matrix of SciPy to a `SparseVar`; return a `SparseVar` unchanged."""
     if isinstance(x, SparseVar):
         return x
@@ -66,7 +66,7 @@ def as_sparse(x: Operand) -> SparseVar:
     return SparseVar(rows.data, rows)
 
 
-def is_sparse(x: Operand) -> bool:
+def is_sparse(x: object) -> bool:
     return isinstance(x, SparseVar) or is_scipy_sparse(x)
 
 
@@ -82,7 +82,7 @@ def _apply(name: str, x: Operand, y: Operand) -> Result:
     )
 
 
-def _refuse(name: str, other: Operand) -> NoReturn:
+def _refuse(name: str, other: object) -> NoReturn:
     raise TypeError(
         f"{name}: the other operand of a SparseVar is of type {type(other).__name__}, but must be "
         "sparse as well: use a.to_dense(), or varmat.SparseVar(function of a.data, a) to apply a "
@@ -155,7 +155,7 @@ class SparseVar:
     __array_priority__ = 2000.0
     ndim = 2
 
-    def __init__(self, data: Operand, pattern: Operand) -> None:
+    def __init__(self, data: object, pattern: object) -> None:
         self.pattern = pattern_of("SparseVar", pattern)
         self.data = as_operand(data, "SparseVar: data")
         if np.shape(self.data) != (self.pattern.nnz,):
@@ -359,7 +359,7 @@ _OPERATORS = {
 _METHODS = frozenset({"shape", "ndim", "sum", "transpose", "diagonal", "trace", "dot"})
 
 
-def _made(function: str, x: Operand) -> SparseVar:
+def _made(function: str, x: object) -> SparseVar:
     """Make a `SparseVar` of a sparse matrix of SciPy, all of whose non-zeros become variables."""
     from varmat.core.variables import var
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,6 @@ from varmat.programs.kernels.reductions import SUM, Accumulate, Reduce
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from varmat.programs.ir.program import Array
     from varmat.typing import Linear
 
 
@@ -90,7 +89,7 @@ class Builder:
         self.arguments.append(value)
         return value
 
-    def constant(self, x: Array) -> Value:
+    def constant(self, x: object) -> Value:
         """Return the value of a number, or of an array, which is held by reference."""
         if isinstance(x, np.ndarray) and x.ndim:
             if id(x) not in self._constants:
@@ -444,7 +443,7 @@ class Builder:
         array of indices.
         """
         parts = [x for part in parts for x in self._without_overlap(shape, *part)]
-        indices: list[Place] = []
+        indices: list[Any] = []
         operands = [] if base is None else [self.full(base, shape)]
         for place, _, part in parts:
             if isinstance(place, np.ndarray):

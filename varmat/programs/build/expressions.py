@@ -56,7 +56,7 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     return builder.call(kernel, *map(builder.number, values))
 
 
-def _apply_to_symbols(self: Symbol, row: Elementwise, operands: Sequence[Operand]) -> Symbol:
+def _apply_to_symbols(self: Symbol, row: Elementwise, operands: Sequence[object]) -> Symbol:
     """Apply an elementwise operation to this symbol and other operands, as its builder has it."""
     builder = self.builder
     return self.of(
@@ -67,7 +67,7 @@ def _apply_to_symbols(self: Symbol, row: Elementwise, operands: Sequence[Operand
 Symbol.apply_row = _apply_to_symbols  # type: ignore[attr-defined]
 
 
-def applied(row: Elementwise, *operands: Operand) -> Operand:
+def applied(row: Elementwise, *operands: object) -> Operand:
     """Apply an elementwise operation to symbols and plain values, in rules that are traced."""
     if not any(isinstance(x, Symbol) for x in operands):
         return row(*operands)

@@ -46,7 +46,7 @@ def unrolled(a: Operand) -> None:
         refuse()
 
 
-def regular(x: Operand) -> Operand:
+def regular(x: object) -> Operand:
     """Return an inverse, a solution or a Cholesky factor; end the run where NumPy's loops fill it
     with nan, because it does not exist.
     """

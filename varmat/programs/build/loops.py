@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def loop(
     body: Function,
     trips: int,
-    carried: Sequence[Operand],
-    rows: Sequence[Operand] = (),
-    shared: Sequence[Operand] = (),
+    carried: Sequence[object],
+    rows: Sequence[object] = (),
+    shared: Sequence[object] = (),
     *,
     backwards: bool = False,
     ends: bool = False,
@@ -66,7 +66,7 @@ def loop(
     return called(kernel, *(Symbol(outer, v) for v in values))
 
 
-def branch(number: Operand, bodies: Sequence[Function], *operands: Operand) -> list[Symbol]:
+def branch(number: object, bodies: Sequence[Function], *operands: object) -> list[Symbol]:
     """Return the results of one of several functions of symbols, chosen by a number as in `Branch`.
 
     Parameters

@@ -71,7 +71,7 @@ class ScalarFunction:
         """
         if which not in self._tangents:
 
-            def along(*x: Operand) -> Operand:
+            def along(*x: object) -> Operand:
                 # A new level for each call, because the arguments must have older levels.
                 level, values = Level("procedure"), [*x[: self.arity]]
                 for i, t in zip(which, x[self.arity :], strict=True):

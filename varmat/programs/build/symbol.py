@@ -167,13 +167,13 @@ class Symbol(NDArrayOperatorsMixin):
 
     # --- parts ---
 
-    def __getitem__(self, index: Index) -> Symbol:
+    def __getitem__(self, index: object) -> Symbol:
         builder, x = self.builder, self.value
         if is_basic(index):
             return self.part(part_of(builder, x, index))
         return self.of(builder.gather(x, self._places(index)))
 
-    def __setitem__(self, index: Index, source: Operand) -> None:
+    def __setitem__(self, index: object, source: object) -> None:
         source = lift(self.builder, source)
         self.become(_replaced(self.builder, self.value, self._places(index), source))
 
@@ -258,7 +258,7 @@ class Symbol(NDArrayOperatorsMixin):
         return target.become(result.value) if isinstance(target, Symbol) else refuse()
 
     def __array_function__(
-        self, function: Function, types: Sequence[type], args: Sequence[Operand], kwargs: Settings
+        self, function: Function, types: Sequence[type], args: Sequence[object], kwargs: Settings
     ) -> Operand:
         if any(issubclass(kind, ArrayMethods) for kind in types):  # as above
             return NotImplemented
@@ -266,7 +266,7 @@ class Symbol(NDArrayOperatorsMixin):
         return refuse() if answer is None else answer(*args, **kwargs)
 
 
-def lift(builder: Builder, x: Operand) -> Value:
+def lift(builder: Builder, x: object) -> Value:
     """Convert anything to a value of the program."""
     if isinstance(x, Symbol):
         return x.value
@@ -295,7 +295,7 @@ def _replaced(builder: Builder, before: Value, indices: np.ndarray, source: Valu
     return builder.where(builder.constant(changed), source, before)
 
 
-def part_of(builder: Builder, x: Value, index: Index) -> Value:
+def part_of(builder: Builder, x: Value, index: object) -> Value:
     """Make a view by a basic index, also of one element."""
     full = index if isinstance(index, tuple) else (index,)
     # With an ellipsis NumPy makes a view of an element, too.
@@ -348,7 +348,7 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
     return x.of(builder.reshaped(result, saved) if keepdims else result)
 
 
-def builder_of(*operands: Operand) -> Builder:
+def builder_of(*operands: object) -> Builder:
     """Return the builder of the first symbol among operands, or in a list of them."""
     for operand in operands:
         for x in operand if isinstance(operand, (list, tuple)) else (operand,):
@@ -357,7 +357,7 @@ def builder_of(*operands: Operand) -> Builder:
     refuse()
 
 
-def joined(arrays: Sequence[Operand], axis: int = 0) -> Symbol:
+def joined(arrays: Sequence[object], axis: int = 0) -> Symbol:
     """Implement `numpy.concatenate`."""
     builder = builder_of(list(arrays))
     return Symbol(builder, builder.concatenated([lift(builder, x) for x in arrays], axis))
@@ -370,14 +370,14 @@ def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
     return joined([np.expand_dims(x, axis) for x in as_symbols(*arrays)], axis)
 
 
-def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
+def called(kernel: Kernel, *operands: object) -> list[Symbol]:
     """Return the results of a kernel of contiguous arrays."""
     builder = builder_of(*operands)
     values = [builder.contiguous(lift(builder, x)) for x in operands]
     return [Symbol(builder, v) for v in builder.apply(kernel, *values)]
 
 
-def as_symbols(*operands: Operand) -> list[Symbol]:
+def as_symbols(*operands: object) -> list[Symbol]:
     """Convert symbols and plain values to symbols."""
     builder = builder_of(*operands)
     return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
@@ -391,7 +391,7 @@ def spread_back(x: Operand, indices: np.ndarray, shape: Shape) -> Operand:
     return x.of(x.builder.assemble(shape, [(np.asarray(indices, np.int64), x.shape, x.value)]))
 
 
-def require(condition: Operand) -> None:
+def require(condition: object) -> None:
     """End the run where a condition does not hold for all elements."""
     if not holds(condition):
         refuse()
@@ -432,11 +432,11 @@ def is_safe_divisor(r: Operand) -> bool:
 # --- NumPy's functions ---
 
 
-def _of(kernel: Kernel, *operands: Operand) -> Symbol:
+def _of(kernel: Kernel, *operands: object) -> Symbol:
     return called(kernel, *operands)[0]
 
 
-def _where(condition: Operand, x: Operand, y: Operand) -> Symbol:
+def _where(condition: object, x: object, y: object) -> Symbol:
     symbols = as_symbols(condition, x, y)
     return symbols[0].of(symbols[0].builder.where(*(symbol.value for symbol in symbols)))
 
@@ -447,7 +447,7 @@ def _dot(a: Operand, b: Operand) -> Operand:
     return a @ b if max(np.ndim(a), np.ndim(b)) < 3 else refuse()
 
 
-def _outer(a: Operand, b: Operand) -> Operand:
+def _outer(a: object, b: object) -> Operand:
     x, y = as_symbols(a, b)
     return x.reshape(-1, 1) * y.reshape(1, -1)
 
@@ -458,12 +458,12 @@ def _eigh(a: Symbol, UPLO: str = "L") -> tuple[Operand, ...]:  # noqa: N803 - Nu
     return values, vectors
 
 
-def _contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
+def _contracted(subscripts: str, *arrays: object, **_: object) -> Operand:
     result = contracted(subscripts, as_symbols(*arrays))
     return refuse() if result is None else result
 
 
-def _inner_of_all(a: Operand, b: Operand) -> Operand:
+def _inner_of_all(a: object, b: object) -> Operand:
     """Implement `numpy.vdot`."""
     x, y = as_symbols(a, b)
     if a is b and list(x.strides) != sorted(x.strides, reverse=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def interpret(
-    program: Program, *arguments: Array, seconds: dict[int, float] | None = None
+    program: Program, *arguments: object, seconds: dict[int, float] | None = None
 ) -> list[Array]:
     """Run a program by the meaning of its kernels.
 
@@ -37,7 +37,7 @@ def interpret(
     ElsewhereError
         If a guard does not hold.
     """
-    values: dict[int, Array] = {
+    values: dict[int, Any] = {
         id(value): np.array(x, value.dtype, order="C").reshape(value.shape)
         for value, x in zip(program.arguments, arguments, strict=True)
     }
@@ -61,9 +61,9 @@ def interpret(
     return [np.array(array(value)) for value in program.outputs]
 
 
-def seconds_of(program: Program, steps: Iterable[Step], arguments: Array) -> dict[int, float]:
+def seconds_of(program: Program, steps: Iterable[Step], at: Iterable[object]) -> dict[int, float]:
     """Measure how long steps take at a point, by the id of the step: the least of several runs."""
     runs: list[dict[int, float]] = [{} for _ in range(5)]
     for run in runs:
-        interpret(program, *arguments, seconds=run)
+        interpret(program, *at, seconds=run)
     return {id(step): min(run[id(step)] for run in runs) for step in steps}

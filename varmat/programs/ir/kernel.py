@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from varmat.programs.ir.program import Array, ArrayLayout, Place, Program, Shape, Step, Value
+from varmat.programs.ir.program import ArrayLayout, Output, Program, Shape, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function
 
-Arrays = Sequence[Array]
+Arrays = Sequence[Any]
 # JAX, which is imported only when it is used.
 Module: TypeAlias = ModuleType
-Results = tuple[Array, ...]
+Results = tuple[Output, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
 T = TypeVar("T")
 # The position of a part in an array, its shape there, the part and, without a position, its index.
-Parts = list[tuple[Place, Shape, T, T | None]]
+Parts = list[tuple[Any, Shape, T, T | None]]
 
 
 class Kernel:

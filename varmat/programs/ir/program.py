@@ -26,6 +26,8 @@ from varmat.core.errors import TapeError, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Kernel
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
@@ -34,9 +36,11 @@ Shape = tuple[int, ...]
 ArrayLayout = tuple[Shape, np.dtype]
 # The position of a part in an array: offset and strides of a view, in bytes, or the indices of its
 # elements in the flattened array.
-Place = Any
-# The content of a value in a run: an array, a number, or a Python object.
-Array: TypeAlias = Any
+Place: TypeAlias = tuple[int, Shape] | np.ndarray
+# The content of a value in a run. Of a Python object it is a list that holds it.
+Array: TypeAlias = np.ndarray
+# What a run returns for an output: a number if it has no axes.
+Output: TypeAlias = float | np.ndarray
 
 
 class ElsewhereError(Exception):
@@ -101,7 +105,7 @@ class Value:
     __slots__ = ("_base", "_step", "data", "dtype", "offset", "shape", "strides")
 
     def __init__(
-        self, shape: Shape, dtype: np.dtype = FLOAT, step: Step | None = None, data: Array = None
+        self, shape: Shape, dtype: np.dtype = FLOAT, step: Step | None = None, data: Any = None
     ) -> None:
         self.shape, self.dtype, self.data = shape, dtype, data
         # A step holds its results. They refer to it weakly, or programs would wait for the
@@ -223,7 +227,7 @@ class Program:
         """List the steps that call Python on every runner, because their kernels have no loop."""
         return [step for step in self.steps if not step.kernel.is_native]
 
-    def explain(self, *arguments: Array) -> str:
+    def explain(self, *arguments: object) -> str:
         """Say which steps call Python and, at a point, what each of them costs; all others run
         natively without it.
 
@@ -257,7 +261,7 @@ class Program:
             lines.append(f"    {step.kernel.name}({reads}){cost}")
         return "\n".join(lines)
 
-    def to_jax(self) -> Callable[..., tuple[Array, ...]]:
+    def to_jax(self) -> Callable[..., tuple[JaxArray, ...]]:
         """Convert the program to a function of JAX, which runs on its devices, under ``jax.jit``
         and ``jax.vmap``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from varmat.core.elementwise import for_arrays
 from varmat.programs.build.arithmetic import ADD, is_number
 from varmat.programs.ir.program import FLOAT, ArrayLayout, Value
 from varmat.programs.kernels.elementwise import PythonFunction
-
-if TYPE_CHECKING:
-    from varmat.programs.ir.program import Array
 
 __all__: list[str] = []
 
@@ -33,7 +30,7 @@ def _is_tabulated(n: np.ndarray | float, least: int = 1, most: int = TABLE) -> b
     return np.size(n) >= least and bool(np.max(n) <= most)
 
 
-def log_factorials(n: np.ndarray, tallied: Any = None) -> Array:
+def log_factorials(n: np.ndarray, tallied: np.ndarray | None = None) -> Any:
     """Sum ``log(n!)`` over an array of counts, which may have been tallied."""
     if tallied is not None:
         return tallied.dot(np.log(np.arange(1.0, len(tallied) + 1.0)))
@@ -43,7 +40,7 @@ def log_factorials(n: np.ndarray, tallied: Any = None) -> Array:
     return np.add.reduce(for_arrays("gammaln")(n + 1.0))
 
 
-def log_binomials(total_count: np.ndarray | float, n: Array) -> Array:
+def log_binomials(total_count: np.ndarray | float, n: np.ndarray | float) -> Any:
     """Sum the logarithms of the binomial coefficients of numbers, and counts that are not greater;
     one of them an array.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from varmat.programs.ir.program import ArrayLayout, Program, Step, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Module
-    from varmat.programs.ir.program import Array
+    from varmat.programs.ir.program import Array, Output
     from varmat.programs.run.graph import Graph
     from varmat.programs.run.numpy import NumpyRunner
     from varmat.typing import Function
@@ -110,7 +112,7 @@ class Loop(Kernel):
 
         return NumpyRunner(self.body)
 
-    def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
+    def _run(self, body: Callable[..., Sequence[Output]], operands: Sequence[Array]) -> Results:
         n, m = self.carried, self.carried + self.sliced
         now, rows, shared = [*operands[:n]], operands[n:m], operands[m:]
         output = [np.zeros(shape, dtype) for shape, dtype in self.results()]
@@ -138,11 +140,11 @@ class Loop(Kernel):
         jnp, body = jax.numpy, translated(jax, self.body)
         n, m, k = self.carried, self.carried + self.sliced, self.carried + self.stacked
 
-        def rule(*operands: Array) -> tuple[Array, ...]:
+        def rule(*operands: JaxArray) -> tuple[JaxArray, ...]:
             shared = operands[m:]
             zeros = [jnp.zeros(v.shape) for v in self.outputs[k:]]
 
-            def trip(now: Array, rows: Sequence[Array]) -> tuple[Array, list[Array]]:
+            def trip(now: Any, rows: Sequence[JaxArray]) -> tuple[Any, list[JaxArray]]:
                 carried, sums, holds, _ = now
                 result, also = body(*carried, *rows, *shared)
                 goes_on = result.pop() if self.ends else holds
@@ -156,7 +158,7 @@ class Loop(Kernel):
                     lambda now: (trip(now[0], [])[0], now[1] + 1),
                     (first, 0),
                 )
-                stacks: list[Array] = []
+                stacks: list[JaxArray] = []
             else:
                 last, stacks = jax.lax.scan(
                     trip, first, [*operands[n:m]], self.trips, reverse=self.backwards

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from varmat.programs.ir.program import FLOAT, ArrayLayout, Shape, Step, Value, e
 from varmat.programs.run import assembling
 
 if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Module
-    from varmat.programs.ir.program import Array, Place
+    from varmat.programs.ir.program import Place
     from varmat.programs.passes.batching import Batch
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function
@@ -112,7 +114,7 @@ class Assemble(Kernel):
     """
 
     shape: Shape
-    places: tuple[Place, ...]
+    places: tuple[Place | None, ...]
     shapes: tuple[Shape, ...]
     has_base: bool = False
     replaces: bool = False
@@ -172,7 +174,7 @@ class Assemble(Kernel):
     def in_jax(self, jax: Module, step: Step) -> Function:
         jnp = jax.numpy
 
-        def rule(*operands: Array) -> Array:
+        def rule(*operands: JaxArray) -> Any:
             full, parts = self.parts(operands)
             flat = jnp.reshape(jnp.zeros(self.shape) if full is None else full, (-1,))
             for place, shape, part, index in parts:

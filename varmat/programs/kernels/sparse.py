@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from varmat.programs.run import assembling
 from varmat.programs.run.loops import NoLoopError
 
 if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Module, Results, Run
-    from varmat.programs.ir.program import Array
     from varmat.programs.run.graph import Graph
     from varmat.typing import Function, Operand
 
 
-def csr(data: Operand, indices: Operand, indptr: Operand, shape: tuple[int, int]) -> Operand:
+def csr(data: object, indices: object, indptr: object, shape: tuple[int, int]) -> Operand:
     """Make a sparse array of SciPy around arrays that are not copied."""
     from scipy.sparse import csr_array
 
@@ -92,7 +93,7 @@ class SparseProduct(Kernel):
         jnp, counts = jax.numpy, np.diff(np.asarray(step.operands[2].data))
         rows = np.repeat(np.arange(len(counts)), counts)
 
-        def rule(data: Array, indices: Array, indptr: Array, b: Array) -> Array:
+        def rule(data: JaxArray, indices: JaxArray, indptr: JaxArray, b: JaxArray) -> Any:
             source, target = (rows, indices) if self.transposed else (indices, rows)
             terms = jnp.reshape(data, (-1,) + (1,) * (b.ndim - 1)) * b[source]
             return jnp.zeros(step.results[0].shape).at[target].add(terms)
@@ -145,17 +146,17 @@ def _sampled_vectors(
 
 
 def product_step(
-    data: Operand,
-    indices: Operand,
-    indptr: Operand,
+    data: object,
+    indices: object,
+    indptr: object,
     shape: tuple[int, int],
-    b: Operand,
+    b: object,
     transposed: bool,
 ) -> Symbol:
     """Write the product as a step; the non-zeros or `b` are symbols."""
     return called(SparseProduct(shape, transposed), data, indices, indptr, b)[0]
 
 
-def sampled_step(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Symbol:
+def sampled_step(x: object, y: object, rows: object, columns: object) -> Symbol:
     """Write the elements of an outer product as a step."""
     return called(SAMPLED, x, y, rows, columns)[0]

@@ -33,7 +33,7 @@ def stand_in(x: Operand) -> Operand:
     return stand
 
 
-def rerooted(x: Operand, root: Operand) -> Operand:
+def rerooted(x: object, root: object) -> Operand:
     """Take the same view of another variable."""
     if not isinstance(x, View):
         return root
@@ -63,7 +63,7 @@ class _Array:
         self.source = np.zeros(variable.size, np.int64)
         self.place = np.arange(variable.size)
 
-    def places(self, x: Operand) -> np.ndarray:
+    def places(self, x: object) -> np.ndarray:
         """Return the indices of the elements of the variable, or of a view of it."""
         return x.how(self.places(x.parent)) if isinstance(x, View) else self.numbers
 
@@ -115,7 +115,7 @@ class Assignments:
         else:
             self.entries.append((rule, result, self.now(x), self.now(y)))
 
-    def _assign(self, target: Operand, assignments: AssignmentBatch) -> None:
+    def _assign(self, target: object, assignments: AssignmentBatch) -> None:
         root = root_of(target)
         for index, source, _ in assignments:
             written = self.now(source)
@@ -149,7 +149,7 @@ class Assignments:
             return result if any(a is not b for a, b in zip(result, x, strict=True)) else x
         return dict(zip(x, map(self.now, x.values()), strict=True)) if kind is dict else x
 
-    def _array_now(self, x: Operand, array: _Array) -> Operand:
+    def _array_now(self, x: object, array: _Array) -> Operand:
         indices = array.places(x)
         source = array.only_source(indices)
         if source is not None:
@@ -181,7 +181,7 @@ class Assignments:
         """Return whether nothing was assigned to some indices."""
         return not np.any(array.source[indices])
 
-    def _collect(self, array: _Array, indices: np.ndarray, result: Operand) -> Operand:
+    def _collect(self, array: _Array, indices: np.ndarray, result: object) -> Operand:
         """Make an entry that puts parts together."""
         indices = np.ravel(indices)
         order = np.argsort(array.source[indices], kind="stable")

@@ -29,7 +29,7 @@ from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
-    from varmat.programs.ir.program import Array
+    from varmat.programs.ir.program import Output
     from varmat.typing import Adjoint, Function, Index, Operand, Settings
 # The constructor of tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
@@ -356,14 +356,14 @@ def contributions_of(
     r: Operand,
     values: Sequence[Operand],
     saved: Settings,
-) -> list[Array]:
+) -> list[Output]:
     """Compute the contributions to the operands at given positions, in their shapes; `kind` makes
     the tuples of several results.
     """
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
-    result: list[Array] = []
+    result: list[Output] = []
     for i, shape in wrt:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:

@@ -117,7 +117,7 @@ class Body:
         return None
 
     def _stand(
-        self, stand: Operand, key: Hashable, rows: Callable[[], Rows] | None = None
+        self, stand: object, key: Hashable, rows: Callable[[], Rows] | None = None
     ) -> Operand:
         self.stands.append((stand, key))
         if rows is not None:

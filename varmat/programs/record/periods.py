@@ -43,7 +43,7 @@ OUTSIDE = -(1 << 40)
 PLAIN = np.iinfo(np.int64).min
 
 
-def variables_in(*things: Operand) -> Iterator[Operand]:
+def variables_in(*things: object) -> Iterator[Operand]:
     """Yield the variables in nested tuples, lists and dicts."""
     for x in things:
         if type(x) in VARIABLES:
@@ -115,7 +115,7 @@ class Periods:
         The last entry that reads a result of each entry; the number of entries for those returned.
     """
 
-    def __init__(self, entries: Sequence[Entry], results: Sequence[Operand]) -> None:
+    def __init__(self, entries: Sequence[Entry], results: Sequence[object]) -> None:
         self.entries, n = list(entries), len(entries)
         self.operands: list[Sequence[Operand]] = []
         self.item: dict[int, int] = {}
@@ -171,7 +171,7 @@ class Periods:
     def _token(self, key: Hashable) -> int:
         return self._known.setdefault(key, len(self._known))
 
-    def _code(self, i: int, rule: Rule, result: Operand, x: Operand, y: Operand) -> int:
+    def _code(self, i: int, rule: Rule, result: object, x: object, y: object) -> int:
         """Return a number that is the same for matching entries, and negative for an entry that no
         loop can have.
         """
@@ -195,7 +195,7 @@ class Periods:
         made_by[id(result)] = i
         return self._token(tuple(key))
 
-    def _code_of_any(self, i: int, rule: Rule, result: Operand, x: Operand, y: Operand) -> int:
+    def _code_of_any(self, i: int, rule: Rule, result: object, x: object, y: object) -> int:
         try:
             layout = self._layouts[rule]
         except KeyError:
@@ -253,7 +253,7 @@ class Periods:
         self._read.append((i, j, made_by, part))
         return (x.shape, self.item.get(id(root))) if x.shape or self.item else ()
 
-    def _part_of(self, view: Operand) -> int:
+    def _part_of(self, view: object) -> int:
         hows = []
         while isinstance(view, View):
             hows.append(setting_key(view.how))

@@ -16,7 +16,6 @@ from varmat.programs.record.tape_programs import RecordedVariable
 if TYPE_CHECKING:
     from varmat.programs.ir.program import PackedPart
     from varmat.programs.record.tape_programs import TapeProgram
-    from varmat.typing import Operand
 
 Contribute = Callable[[Value], object]
 # For each source: the indices that its elements take in the result, and in the source.
@@ -61,7 +60,7 @@ def _chained(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _pieces(
-    program: TapeProgram, size: int, sources: Sequence[Operand], layout: TripLayout
+    program: TapeProgram, size: int, sources: Sequence[object], layout: TripLayout
 ) -> list[_Piece]:
     """Collect the elements of sources: of one node together, and all data together."""
     data, values = np.zeros(size), []
@@ -138,7 +137,7 @@ class _Collected:
 
 
 def collected(
-    program: TapeProgram, shape: Shape, sources: Sequence[Operand], layout: TripLayout
+    program: TapeProgram, shape: Shape, sources: Sequence[object], layout: TripLayout
 ) -> tuple[Value, Contribute | None]:
     """Make an array of elements of others, each at one index in it."""
     pieces = _pieces(program, math.prod(shape), sources, layout)

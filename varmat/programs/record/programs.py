@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from varmat.typing import Operand
 
 
-def write_tape(program: TapeProgram, tape: Tape, values: int, results: Sequence[Operand]) -> None:
+def write_tape(program: TapeProgram, tape: Tape, values: int, results: Sequence[object]) -> None:
     """Write the forward part of a tape whose first `values` leaves have their nodes, and some of
     whose results are wanted.
     """

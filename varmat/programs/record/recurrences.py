@@ -44,7 +44,7 @@ Slot = tuple[int, int, int]
 
 
 def write_entries(
-    program: TapeProgram, entries: Sequence[Entry], results: Sequence[Operand]
+    program: TapeProgram, entries: Sequence[Entry], results: Sequence[object]
 ) -> None:
     """Write the forward part of entries; some of their results are returned."""
     if len(entries) < 2 * LEAST:
@@ -241,7 +241,7 @@ class Recurrence:
 
     # --- rows ---
 
-    def _rows(self, column: Sequence[Operand], at: Sequence[np.ndarray], shape: Shape) -> Rows:
+    def _rows(self, column: Sequence[object], at: Sequence[np.ndarray], shape: Shape) -> Rows:
         """Collect elements of a variable outside, which may be another one in each iteration."""
         size, trips = math.prod(shape), len(column)
         targets = np.arange(trips * size).reshape(trips, size)

@@ -22,14 +22,7 @@ from varmat.core.variables import VARIABLES, View
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.build.symbol import Symbol
-from varmat.programs.ir.program import (
-    PackedPart,
-    Place,
-    RecordingError,
-    Shape,
-    Value,
-    contiguous_strides,
-)
+from varmat.programs.ir.program import PackedPart, RecordingError, Shape, Value, contiguous_strides
 from varmat.programs.kernels.elementwise import ufunc_kernel
 
 if TYPE_CHECKING:
@@ -175,12 +168,12 @@ class TapeProgram:
 
     # --- variables ---
 
-    def node(self, variable: Operand, value: Value) -> RecordedVariable:
+    def node(self, variable: object, value: Value) -> RecordedVariable:
         """Make a new node for a variable: a leaf, or the result of what is being written."""
         node = self._nodes[id(variable)] = RecordedVariable(value)
         return node
 
-    def find(self, variable: Operand) -> RecordedVariable:
+    def find(self, variable: object) -> RecordedVariable:
         """Return the node of a variable operand; views get theirs when they are first used."""
         node: Any = self._nodes.get(id(variable))
         if node is None:
@@ -191,7 +184,7 @@ class TapeProgram:
                 node = self._view(view)
         return node  # type: ignore[no-any-return]
 
-    def _view(self, view: Operand) -> RecordedVariable:
+    def _view(self, view: object) -> RecordedVariable:
         if id(view) in self.rows:
             return self._row(view, *self.rows[id(view)])
         if not isinstance(view, View):
@@ -238,14 +231,14 @@ class TapeProgram:
         start = number * variable.size
         return node, self._places[node][start : start + variable.size].reshape(variable.shape)
 
-    def operand(self, x: Operand) -> tuple[Value, RecordedVariable | None]:
+    def operand(self, x: object) -> tuple[Value, RecordedVariable | None]:
         """Return an operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
         return self.inputs.get(id(x)) or self.builder.constant(x), None
 
-    def alias(self, variable: Operand, node: RecordedVariable) -> None:
+    def alias(self, variable: object, node: RecordedVariable) -> None:
         """Set the node of a variable to the node of another one."""
         self._nodes[id(variable)] = node
 
@@ -287,7 +280,7 @@ class TapeProgram:
             remainder = None
         parts: list[PackedPart] = []
         # Add up contributions to the same part first.
-        groups: dict[tuple[Place, Shape], list[Value]] = {}
+        groups: dict[tuple[tuple[int, Shape], Shape], list[Value]] = {}
         for place, shape, part in node.parts:
             if isinstance(place, np.ndarray):
                 parts.append((place, shape, part))
@@ -331,7 +324,7 @@ class TapeProgram:
 
     # --- all of it ---
 
-    def entry(self, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
+    def entry(self, rule: Rule, result: object, x: object, y: object) -> None:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
 

@@ -174,7 +174,7 @@ def is_plain_function(x: object) -> bool:
     return isinstance(x, FunctionType) and not (x.__closure__ or x.__defaults__ or x.__kwdefaults__)
 
 
-def _attributes(x: Any) -> Iterator[tuple[str, object]]:
+def _attributes(x: object) -> Iterator[tuple[str, object]]:
     kind = type(x)
     if kind.__module__.partition(".")[0] != "varmat":
         raise NotSharedError

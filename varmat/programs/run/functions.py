@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial, partialmethod
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import binding, ir
 
@@ -44,8 +44,7 @@ _MANTISSA_BITS = (1 << 52) - 1
 _ONE_BITS = 0x3FF << 52
 # The upper half of the digits of a number.
 _UPPER_BITS = -1 << 27
-# The sum of this number and a small whole number k holds k in its lowest bits, and adding it
-# rounds to whole numbers.
+# The sum with a small whole number k holds k in its lowest bits; adding it rounds to whole numbers.
 _TO_WHOLE = 1.5 * 2.0**52
 _TINY = 2.0**-1022
 # Beyond, whole multiples of pi / 2 are no longer exact.
@@ -87,22 +86,23 @@ _ARCTAN = (
 # --- functions in terms of others ---
 
 
+T = TypeVar("T")
 # A callback that applies a function, by its name, to values and Python numbers.
-Apply = Callable[..., Any]
+Apply: TypeAlias = Callable[..., T]
 
 
-def _sign(f: Apply, x: Any) -> Any:
+def _sign(f: Apply[T], x: T) -> T:
     # The sum turns -0.0 into 0.0, and keeps nan.
     other = f("where", f("less", x, 0.0), -1.0, f("add", x, 0.0))
     return f("where", f("greater", x, 0.0), 1.0, other)
 
 
-def _larger(f: Apply, order: str, passes: int, *x: Any) -> Any:
+def _larger(f: Apply[T], order: str, passes: int, *x: T) -> T:
     """Return the first operand where it comes first in an order, or where an operand is nan."""
     return f("where", f("logical_or", f(order, *x), f("isnan", x[passes])), *x)
 
 
-def _sinh(f: Apply, x: Any) -> Any:
+def _sinh(f: Apply[T], x: T) -> T:
     # Half of exp(y) - 1 and half of 1 - exp(-y). The bound is for inf, because inf / inf is nan.
     size = f("absolute", x)
     half = f("half_expm1", size)
@@ -113,37 +113,37 @@ def _sinh(f: Apply, x: Any) -> Any:
     return f("copysign", f("where", f("less", size, 1e-9), size, result), x)
 
 
-def _cosh(f: Apply, x: Any) -> Any:
+def _cosh(f: Apply[T], x: T) -> T:
     half = f("half_exp", f("absolute", x))
     return f("add", half, f("divide", 0.25, half))
 
 
-def _tanh(f: Apply, x: Any) -> Any:
+def _tanh(f: Apply[T], x: T) -> T:
     half = f("half_expm1", f("multiply", -2.0, f("absolute", x)))
     return f("copysign", f("divide1p", half), x)
 
 
-def _exp_of_minus(f: Apply, x: Any) -> Any:
+def _exp_of_minus(f: Apply[T], x: T) -> T:
     return f("exp", f("negative", f("absolute", x)))
 
 
-def _expit(f: Apply, x: Any) -> Any:
+def _expit(f: Apply[T], x: T) -> T:
     less = f("divide1p", _exp_of_minus(f, x))
     return f("where", f("less", x, 0.0), less, f("subtract", 1.0, less))
 
 
-def _log1p_exp(f: Apply, x: Any) -> Any:
+def _log1p_exp(f: Apply[T], x: T) -> T:
     return f("add", f("maximum", x, 0.0), f("log1p", _exp_of_minus(f, x)))
 
 
-def _logaddexp(f: Apply, x: Any, y: Any) -> Any:
+def _logaddexp(f: Apply[T], x: T, y: T) -> T:
     e = _exp_of_minus(f, f("subtract", x, y))
     unequal = f("add", f("maximum", x, y), f("log1p", e))
     # The difference of equal infinities is nan.
     return f("where", f("equal", x, y), f("add", x, _LN2[0]), unequal)
 
 
-def _times_log(log: str, f: Apply, x: Any, y: Any) -> Any:
+def _times_log(log: str, f: Apply[T], x: T, y: T) -> T:
     is_zero = f("logical_and", f("equal", x, 0.0), f("logical_not", f("isnan", y)))
     return f("where", is_zero, 0.0, f("multiply", x, f(log, y)))
 

@@ -156,7 +156,7 @@ class Graph:
         node.truth = is_truth
         return node
 
-    def given(self, value: Any, stage: int, *, truth: bool = False) -> Node:
+    def given(self, value: object, stage: int, *, truth: bool = False) -> Node:
         """Make a node for a number that is computed elsewhere."""
         self._count += 1
         node = Node("given", (), value, (), stage, self._count)
@@ -539,7 +539,7 @@ class Graph:
         method: str,
         operands: Sequence[Value],
         results: Sequence[Value],
-        *more: Any,
+        *more: object,
         impure: bool = False,
     ) -> None:
         """Call a method of `Code` on operands and results in memory."""

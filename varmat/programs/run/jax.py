@@ -15,12 +15,13 @@ import numpy as np
 from varmat.programs.ir.program import Program, Step, Value, element_places
 
 if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Module
-    from varmat.programs.ir.program import Array
 
 JaxRule = Callable[..., Any]
 # A function of the arguments, which returns the outputs and whether all guards hold.
-JaxRun = Callable[..., tuple[list["Array"], "Array"]]
+JaxRun = Callable[..., tuple[list["JaxArray"], "JaxArray"]]
 
 # Ufuncs that JAX has outside jax.numpy, or under another name.
 _SPECIAL = (
@@ -31,7 +32,7 @@ _NAMES = {name: f"jax.scipy.special.{name}" for name in _SPECIAL.split()}
 _NAMES |= {"psi": "jax.scipy.special.digamma", "log_expit": "jax.nn.log_sigmoid"}
 
 
-def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
+def to_jax(program: Program) -> Callable[..., tuple[JaxArray, ...]]:
     """Convert a program to a function of JAX.
 
     Parameters
@@ -57,7 +58,7 @@ def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
         raise ImportError("to_jax: JAX is not installed: pip install jax") from error
     run = translated(jax, program)
 
-    def function(*arguments: Array) -> tuple[Array, ...]:
+    def function(*arguments: JaxArray) -> tuple[JaxArray, ...]:
         results, holds = run(*arguments)
         return tuple(jax.numpy.where(holds, x, jax.numpy.nan) for x in results)
 
@@ -77,14 +78,14 @@ def translated(jax: Module, program: Program) -> JaxRun:
     """Convert a program to a function of JAX from arguments to outputs and whether guards hold."""
     jnp, rules = jax.numpy, _rules(jax, program.steps)
 
-    def run(*arguments: Array) -> tuple[list[Array], Array]:
+    def run(*arguments: JaxArray) -> tuple[list[JaxArray], JaxArray]:
         values = {
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
-        holds: Array = jnp.array(True)
+        holds: JaxArray = jnp.array(True)
 
-        def array(value: Value) -> Array:
+        def array(value: Value) -> Any:
             base = value.base
             if id(base) not in values:
                 values[id(base)] = jnp.asarray(base.data)
@@ -118,10 +119,10 @@ def scalar_to_jax(program: Program) -> JaxRule:
     run = to_jax(program)
 
     @jax.custom_vjp
-    def value(*arguments: Array) -> Array:
+    def value(*arguments: JaxArray) -> JaxArray:
         return run(*arguments)[0]
 
-    def forward(*arguments: Array) -> tuple[Array, Array]:
+    def forward(*arguments: JaxArray) -> tuple[JaxArray, tuple[JaxArray, ...]]:
         first, *gradients = run(*arguments)
         return first, tuple(gradients)
 
@@ -129,7 +130,7 @@ def scalar_to_jax(program: Program) -> JaxRule:
     return value
 
 
-def _part(jnp: Module, full: Array, value: Value) -> Array:
+def _part(jnp: Module, full: JaxArray, value: Value) -> Any:
     """Take a view as elements of its base."""
     flat = jnp.reshape(full, (-1,))
     start = value.offset // value.dtype.itemsize
@@ -167,7 +168,7 @@ def _named(jax: Module, name: str) -> JaxRule | None:
     return attribute if callable(attribute) else None
 
 
-def _erfcx(jax: Module, x: Array) -> Array:
+def _erfcx(jax: Module, x: JaxArray) -> Any:
     """Compute exp(x^2) erfc(x), which JAX lacks; above 3 by the continued fraction of DLMF 7.9."""
     jnp = jax.numpy
     far = jnp.where(x > 3.0, x, 3.0)
@@ -180,7 +181,7 @@ def _erfcx(jax: Module, x: Array) -> Array:
     )
 
 
-def _betaln(jax: Module, x: Array, y: Array) -> Array:
+def _betaln(jax: Module, x: JaxArray, y: JaxArray) -> Any:
     """Compute the log beta function, because JAX's is wrong from the sixth digit on. Programs use
     this up to 100, and Stirling's series above.
     """
@@ -188,7 +189,7 @@ def _betaln(jax: Module, x: Array, y: Array) -> Array:
     return gammaln(x) + gammaln(y) - gammaln(x + y)
 
 
-def _log_ndtr(jax: Module, x: Array) -> Array:
+def _log_ndtr(jax: Module, x: JaxArray) -> Any:
     """Compute log Phi, because JAX's loses digits from 1 to 8, and has nine below -20."""
     jnp, z = jax.numpy, jax.numpy.minimum(x, 0.0)
     below = jnp.log(0.5 * _erfcx(jax, -np.sqrt(0.5) * z)) - 0.5 * z**2

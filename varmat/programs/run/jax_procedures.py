@@ -10,8 +10,9 @@ from varmat.programs.kernels.procedure import Line
 from varmat.programs.run.jax import translated
 
 if TYPE_CHECKING:
+    from jax import Array as JaxArray
+
     from varmat.programs.ir.kernel import Module
-    from varmat.programs.ir.program import Array
     from varmat.programs.kernels.procedure import Procedure
 
 # The values of all cells and arrays, and of stacks with the numbers of their values.
@@ -29,7 +30,7 @@ class Traced:
             if isinstance(statement, Line)
         }
 
-    def __call__(self, *operands: Array) -> tuple[Array, ...]:
+    def __call__(self, *operands: JaxArray) -> tuple[JaxArray, ...]:
         jnp = self.jax.numpy
         self.numbers, state = {}, dict[int, Any]()
         for x, value in zip(self.kernel.inputs, operands, strict=True):
@@ -49,13 +50,13 @@ class Traced:
     def number(self, x: object) -> int:
         return self.numbers.setdefault(x, len(self.numbers))
 
-    def value(self, x: s.Number, state: State) -> Array:
+    def value(self, x: s.Number, state: State) -> Any:
         return state[self.number(x)] if isinstance(x, s.Cell) else x
 
-    def integer(self, x: s.Number, state: State) -> Array:
+    def integer(self, x: s.Number, state: State) -> Any:
         return self.jax.numpy.asarray(self.value(x, state)).astype(int)
 
-    def indices(self, x: s.Load | s.Store | s.AddAt, state: State) -> tuple[Array, ...]:
+    def indices(self, x: s.Load | s.Store | s.AddAt, state: State) -> tuple[JaxArray, ...]:
         return tuple(
             sum((n * self.integer(cell, state) for cell, n in i.terms), i.constant)
             if isinstance(i, s.Affine)
@@ -111,7 +112,7 @@ class Traced:
     def loop(self, x: s.For, state: State) -> State:
         jnp, lower, upper = self.jax.numpy, *(self.integer(v, state) for v in (x.lower, x.upper))
 
-        def iteration(i: Array, state: State) -> State:
+        def iteration(i: JaxArray, state: State) -> State:
             index = upper - i + lower if x.backwards else i
             return self.block(x.body, {**state, self.number(x.index): jnp.asarray(index, float)})
 
@@ -135,7 +136,7 @@ class Traced:
         result: State = self.jax.lax.cond(self.value(x.holds, state) != 0.0, *sides, state)
         return result
 
-    def _pushed(self, stack: s.Stack, values: Sequence[Array], state: State) -> State:
+    def _pushed(self, stack: s.Stack, values: Sequence[JaxArray], state: State) -> State:
         saved, top = state[self.number(stack)]
         for i, x in enumerate(values):
             saved = saved.at[top + i].set(x)
@@ -167,7 +168,7 @@ class Traced:
         return {self.number(x.out): self.jax.numpy.asarray(state[self.number(x.stack)][1], float)}
 
     def undo(self, x: s.Undo, state: State) -> State:
-        def take_back(result: tuple[Array, Array]) -> tuple[Array, Array]:
+        def take_back(result: tuple[JaxArray, JaxArray]) -> tuple[JaxArray, JaxArray]:
             array, top = result
             at = saved[top - 2].astype(int)
             return array.reshape(-1).at[at].set(saved[top - 1]).reshape(array.shape), top - 2

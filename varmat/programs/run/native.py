@@ -41,7 +41,7 @@ from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
-    from varmat.programs.ir.program import Array
+    from varmat.programs.ir.program import Array, Output
     from varmat.programs.run.repeat import GivenNodes
     from varmat.typing import Function, Threads
 
@@ -241,7 +241,7 @@ class NativeRunner:
         step, state = self.program.steps[number], self._state
         try:
             count = len(step.operands)
-            arrays: list[Array] = [
+            arrays: list[Any] = [
                 state.objects[id(v)] if v.dtype is OBJECT else _array(v, addresses[i])
                 for i, v in enumerate(step.operands)
             ]
@@ -319,7 +319,7 @@ class NativeRunner:
         """The code of ``double call(const double *x, double *gradient)``."""
         return _c_function(self.address, self.table)
 
-    def __call__(self, arguments: Arrays) -> list[Array]:
+    def __call__(self, arguments: Arrays) -> list[Output]:
         if self.single is not None:
             return [*self.at(np.asarray(arguments[0], FLOAT))]
         kinds = [v.dtype for v in self.program.arguments]
@@ -331,7 +331,7 @@ class NativeRunner:
             raise raised
         return [x if x.ndim else float(x) for x in result]
 
-    def at(self, x: Array) -> Sequence[Any]:
+    def at(self, x: Array) -> Sequence[Output]:
         """Return the outputs at an array of floats, with less overhead."""
         if self.single is None:
             return self([x])

@@ -6,7 +6,7 @@ time take separate instances.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from varmat.programs.ir.kernel import Arrays, Run
-    from varmat.programs.ir.program import Array, Step
+    from varmat.programs.ir.program import Array, Output, Step
     from varmat.typing import Threads
 
     T = TypeVar("T")
@@ -38,7 +38,9 @@ class Instance:
         self._start = -(self._scratch.ctypes.data // 8) % 8 * 8
         result = [v for v in program.outputs if id(v) in plan.outputs]
         own = [*program.arguments, *result]
-        self._arrays: Array = {id(v): np.empty(v.shape, v.dtype) for v in own if v.size <= LARGE}
+        self._arrays: dict[int, Any] = {
+            id(v): np.empty(v.shape, v.dtype) for v in own if v.size <= LARGE
+        }
         self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
         # Arrays that every run is given, or makes.
         self._deferred = {id(v) for v in own if v.size > LARGE}
@@ -49,7 +51,7 @@ class Instance:
             if any(id(v.base) in self._deferred for v in (*step.operands, *step.results))
         ]
         deferred = set(self._deferred_steps)
-        self.calls: list[Array] = [
+        self.calls: list[Any] = [
             None if i in deferred else self._bound(step) for i, step in enumerate(program.steps)
         ]
 
@@ -66,13 +68,13 @@ class Instance:
             full = self._arrays[id(base)] = self._new(base)
         return value.array_in(full)
 
-    def _new(self, base: Value) -> Array:
+    def _new(self, base: Value) -> Any:
         if base.dtype is OBJECT:
             return [None]
         at = self._start + self._plan.scratch[id(base)]
         return np.ndarray(base.shape, base.dtype, self._scratch, at)
 
-    def run(self, arguments: Arrays) -> list[Array]:
+    def run(self, arguments: Arrays) -> list[Output]:
         """Return the outputs: the first as a float, others as new arrays and floats."""
         program, arrays = self._program, self._arrays
         for place, value, x in zip(self.arguments, program.arguments, arguments, strict=True):
@@ -94,11 +96,11 @@ class Instance:
                 if key in arrays:
                     arrays[key][0] = None
 
-    def _called(self) -> list[Array]:
+    def _called(self) -> list[Output]:
         for call in self.calls:
             call()
         args = {id(v) for v in self._late_outputs}
-        results: list[Array] = []
+        results: list[Output] = []
         for value in self._program.outputs:
             array = self._array(value)
             if not value.shape:
@@ -120,10 +122,10 @@ class NumpyRunner:
         self._program, self._plan = program, Plan(program)
         self._instances: list[Instance] = []
 
-    def __call__(self, arguments: Arrays) -> list[Array]:
+    def __call__(self, arguments: Arrays) -> list[Output]:
         return self.lent(lambda instance: instance.run(arguments))
 
-    def at(self, x: Array) -> list[Array]:
+    def at(self, x: Array) -> list[Output]:
         return self([x])
 
     def map(

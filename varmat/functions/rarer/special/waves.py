@@ -15,7 +15,7 @@ from varmat.functions.rarer.special.further_rows import of_scipy, results
 from varmat.functions.rows import ANSWERS, Answer, row
 from varmat.functions.special.quadrature import on_domain
 from varmat.plain_arrays import special
-from varmat.typing import Plain, Setting
+from varmat.typing import Plain
 
 # For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
 # derivative is nan.
@@ -89,7 +89,7 @@ _NUMERICAL = "The value is of the library specfun"
 
 
 def _mathieu_pair(
-    name: str, about: str, unit: str, curve: str, points: Plain, **settings: Setting
+    name: str, about: str, unit: str, curve: str, points: object, **settings: object
 ) -> None:
     """Make the rows of a function and of its derivative; `curve` times it is the second one."""
     value = "mathieu_a" if "ce" in name else "mathieu_b"
