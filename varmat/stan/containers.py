@@ -1,4 +1,4 @@
-"""Stan's constants and makers of containers, for which NumPy has names of its own.
+"""Stan's constants and makers of containers, which NumPy has under other names.
 
 Indices are counted from 0, as everywhere in varmat.
 """

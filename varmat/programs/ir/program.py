@@ -37,7 +37,7 @@ ArrayLayout = tuple[Shape, np.dtype]
 # The position of a part in an array: offset and strides of a view, in bytes, or the indices of its
 # elements in the flattened array.
 Place: TypeAlias = tuple[int, Shape] | np.ndarray
-# The content of a value in a run. Of a Python object it is a list that holds it.
+# The content of a value in a run; a Python object is the one element of a list.
 Array: TypeAlias = np.ndarray
 # What a run returns for an output: a number if it has no axes.
 Output: TypeAlias = float | np.ndarray
