@@ -44,7 +44,7 @@ def getitem(self: VarMat, index: object) -> Operand:
     return result
 
 
-def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
+def _element_reverse(result: Var, x: VarMat, index: Index) -> None:
     try:  # a part of a read-only adjoint may be a copy
         (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
     except (TypeError, ValueError):  # the adjoint is None or read-only
@@ -87,7 +87,7 @@ class AssignmentBatch(list[Any]):
             self.undone = False
 
 
-def setitem(self: Operand, index: Index, source: Operand) -> None:
+def setitem(self: VarMat, index: Index, source: Operand) -> None:
     """Assign like NumPy, recorded: ``A[index] = source`` for variables and for data."""
     tape, kind, values, new_values = self._tape, type(source), self._val, source
     if tape.top is not tape:

@@ -13,7 +13,7 @@ from varmat.core.data import data
 from varmat.core.errors import ShapeError
 from varmat.core.operators import ReflectedOperators
 from varmat.core.tape import Rule, current_tape
-from varmat.core.variables import VARIABLES, Outputs, Var, make_leaf, make_result, tape_of
+from varmat.core.variables import VARIABLES, Outputs, Var, Variable, make_leaf, make_result, tape_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -197,7 +197,7 @@ def to_varmat(x: Operand) -> Operand:
     return result
 
 
-def _to_varmat_chain(result: Operand, items: Sequence[Operand], _: None) -> None:
+def _to_varmat_chain(result: Variable, items: Sequence[Operand], _: None) -> None:
     for item, c in zip(items, np.ravel(result._adj).tolist(), strict=True):
         if type(item) is Var:
             item._take(c)

@@ -115,7 +115,7 @@ class Variable(Operators, ArrayMethods):
         return adjoints[0] if only else adjoints
 
 
-def backward(result: Operand, adjoint: Adjoint) -> None:
+def backward(result: Variable, adjoint: Adjoint) -> None:
     """Run one reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # raises if it is stale, or must not be looked at
@@ -323,7 +323,7 @@ class Large(VarMat):
                         view._val.flags.writeable = False
 
 
-def adjoint_space(x: Operand) -> Operand:
+def adjoint_space(x: Variable) -> Operand:
     """Return memory for the first contribution to an array: the arena's for a large one, but only
     once, because the adjoint may be kept.
     """
@@ -450,7 +450,7 @@ def root_of(x: object) -> Operand:
 own_tape = attrgetter("_tape")
 
 
-def outsiders(tape: Tape) -> list[Operand]:
+def outsiders(tape: Tape) -> list[Variable]:
     """Find the variables of other tapes that entries of this one use."""
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
@@ -616,9 +616,9 @@ def value(x: object) -> Operand:
     return plain.copy() if plain is not x and isinstance(plain, np.ndarray) else plain
 
 
-def make_result(val: Operand, tape: Tape) -> Operand:
+def make_result(val: Operand, tape: Tape) -> Variable:
     """Make a variable for the value of an operation: `Var` for a scalar, `VarMat` for an array."""
-    result: Operand
+    result: Variable
     if type(val) is np.ndarray and val.ndim:
         result, flags = new(VarMat if val.size <= LARGE else Large), val.flags
         # Row-major, and such that it can be assigned to.

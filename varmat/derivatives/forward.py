@@ -47,7 +47,7 @@ def call_with_tangents(
     function: str,
     f: Function,
     points: Sequence[object],
-    tangents: list[object],
+    tangents: Sequence[object],
     args: Arguments = (),
     kwargs: Settings | None = None,
     make: Function = _dual,

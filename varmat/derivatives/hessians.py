@@ -260,10 +260,10 @@ def _gradient_along(
     name: str,
     f: Function,
     points: object,
-    direction: list[object],
+    direction: Sequence[object],
     args: Arguments,
     kwargs: Settings,
-    second: list[object] | None = None,
+    second: Sequence[object] | None = None,
 ) -> list[Operand]:
     """Compute the leaves of the gradient of the derivative of a scalar function in a direction or,
     with a `second`, of the second derivative in both.
@@ -277,10 +277,10 @@ def _recorded(
     name: str,
     f: Function,
     points: object,
-    direction: list[object],
+    direction: Sequence[object],
     args: Arguments,
     kwargs: Settings,
-    second: list[object] | None,
+    second: Sequence[object] | None,
     tape: Tape,
     rows: Sequence[tuple[object, np.ndarray]] = (),
 ) -> Finish:

@@ -15,7 +15,7 @@ import numpy as np
 
 from varmat.core.dual import attached, value_now
 from varmat.core.tape import Tape
-from varmat.core.variables import VARIABLES, borrow_leaf
+from varmat.core.variables import VARIABLES, Variable, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, pulled_back, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
@@ -390,5 +390,5 @@ def _with_leaves(args: Sequence[object], tape: Tape) -> tuple[Arguments, list[Op
     return tuple(inputs), leaves
 
 
-def _variables(points: ArgumentTree, tape: Tape) -> list[Operand]:
+def _variables(points: ArgumentTree, tape: Tape) -> list[Variable]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]

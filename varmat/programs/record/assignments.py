@@ -20,20 +20,21 @@ from varmat.core.variables import VARIABLES, Var, VarMat, View, make_view, new, 
 if TYPE_CHECKING:
     from varmat.core.indexing import AssignmentBatch
     from varmat.core.tape import Rule
+    from varmat.core.variables import Variable
     from varmat.typing import Entry, Operand
 
 # A part of an array with more sources than this is put together once, and then is a source itself.
 _FEW = 16
 
 
-def stand_in(x: Operand) -> Operand:
+def stand_in(x: Variable) -> Operand:
     """Make a variable like another one."""
     stand: Operand = new(VarMat if x.shape else Var)
     stand._val, stand._adj, stand._tape = value_now(x), None, own_tape(x)
     return stand
 
 
-def rerooted(x: object, root: object) -> Operand:
+def rerooted(x: object, root: Operand) -> Operand:
     """Take the same view of another variable."""
     if not isinstance(x, View):
         return root
@@ -53,11 +54,11 @@ class _Array:
         And its index in that source, flattened.
     """
 
-    def __init__(self, variable: Operand) -> None:
+    def __init__(self, variable: Variable) -> None:
         self.numbers = np.arange(variable.size).reshape(variable.shape)
         self.reset(variable)
 
-    def reset(self, variable: Operand) -> None:
+    def reset(self, variable: Variable) -> None:
         """Make one variable the source of all elements."""
         self.sources = [variable]
         self.source = np.zeros(variable.size, np.int64)
@@ -124,7 +125,7 @@ class Assignments:
                 array = self._arrays[id(root)] = _Array(root)
             array.write(array.places(target)[index], written)
 
-    def _read(self, rule: Rule, result: Operand, x: Operand, index: Any) -> None:
+    def _read(self, rule: Rule, result: Variable, x: Variable, index: Any) -> None:
         """Read elements of an array."""
         array = self._arrays[id(root_of(x))]
         indices = array.places(x)[index]
@@ -181,7 +182,7 @@ class Assignments:
         """Return whether nothing was assigned to some indices."""
         return not np.any(array.source[indices])
 
-    def _collect(self, array: _Array, indices: np.ndarray, result: object) -> Operand:
+    def _collect(self, array: _Array, indices: np.ndarray, result: Variable) -> Variable:
         """Make an entry that puts parts together."""
         indices = np.ravel(indices)
         order = np.argsort(array.source[indices], kind="stable")

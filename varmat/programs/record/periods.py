@@ -17,7 +17,7 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Outputs, Var, View, root_of
+from varmat.core.variables import VARIABLES, Outputs, Var, Variable, View, root_of
 from varmat.programs.record.tape_programs import operands_of
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Periods:
         self._made_by[id(result)] = i
         return result.shape  # type: ignore[no-any-return]
 
-    def _note(self, i: int, j: int, x: Operand, place: int) -> Hashable:
+    def _note(self, i: int, j: int, x: Variable, place: int) -> Hashable:
         """Note what an operand is, and return what must be the same for matching entries."""
         part, root = place, x
         if isinstance(x, View):

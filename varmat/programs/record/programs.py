@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.dual import value_now
 from varmat.core.tape import Tape
-from varmat.core.variables import VARIABLES
+from varmat.core.variables import VARIABLES, Variable
 from varmat.programs.ir.program import FLOAT, Program, Step
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram
@@ -54,10 +54,10 @@ def _chooses(steps: Sequence[Step]) -> bool:
 
 def program_of(
     tape: Tape,
-    leaves: Sequence[Operand],
+    leaves: Sequence[Variable],
     values: Sequence[Operand],
     pulled: Sequence[Operand] = (),
-    requested: Sequence[Operand] = (),
+    requested: Sequence[Variable] = (),
     *,
     weighted: bool = False,
     decisions: Sequence[tuple[Operand, bool]] = (),

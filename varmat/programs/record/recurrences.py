@@ -21,7 +21,7 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Outputs, View, root_of
+from varmat.core.variables import VARIABLES, Outputs, Variable, View, root_of
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
@@ -124,7 +124,7 @@ class Recurrence:
         start, period, _ = self.stretch
         return [x[j] for x in self.periods.operands[start + k : self.stretch.end : period]]
 
-    def result(self, k: int, item: int, trip: int) -> Operand:
+    def result(self, k: int, item: int, trip: int) -> Variable:
         result = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
         return result[item] if isinstance(result, Outputs) else result
 
@@ -205,7 +205,7 @@ class Recurrence:
         value = self.outer.builder.constant(array)
         return self._stand(data, ("data", array.shape, array.tobytes()), lambda: Rows(value))
 
-    def _carry(self, slot: Slot, root: Operand) -> Operand:
+    def _carry(self, slot: Slot, root: Variable) -> Operand:
         for lag in range(1, slot[2] + 1):
             self.slots.setdefault((*slot[:2], lag), root.shape)
         return self._stand(stand_in(root), slot)
@@ -308,7 +308,7 @@ class Recurrence:
         body.carried.append(body.written.builder.argument(self.slots[slot]))
         return body.carried[-1]
 
-    def _results(self, k: int) -> Sequence[Operand]:
+    def _results(self, k: int) -> Sequence[Variable]:
         result = self.entries[k][1]
         return result if isinstance(result, Outputs) else () if result is ALWAYS else (result,)
 
