@@ -276,7 +276,7 @@ def test_sums_and_passes_apart_keep_nothing():
     assert "total" not in {cell.name for cell in pushed}
 
 
-@pytest.mark.parametrize("runner", RUNNERS[:3])
+@pytest.mark.parametrize("runner", RUNNERS)
 def test_runs_end(runner, monkeypatch):
     """At `End`, and where a stack is full."""
     w = Writer()
@@ -289,6 +289,8 @@ def test_runs_end(runner, monkeypatch):
         p = program(each)
         if runner == "native":
             assert np.isnan(runner_for(p, runner)(given)[0])
+        elif runner == "jax":
+            assert np.isnan(run(each, runner, *given)[0])
         elif each is kernel:  # lists of Python are never full
             with pytest.raises(ElsewhereError):
                 run(each, runner, *given)
