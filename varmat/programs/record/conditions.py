@@ -18,7 +18,7 @@ from varmat.core import dispatch
 from varmat.core.dual import value_now
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import ZERO
-from varmat.core.variables import Variable, own_tape
+from varmat.core.variables import own_tape
 from varmat.programs.ir.program import BOOL, RecordingError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Condition:
     __slots__ = ("variable",)
     dtype = BOOL
 
-    def __init__(self, variable: Variable) -> None:
+    def __init__(self, variable: Operand) -> None:
         self.variable = variable
 
     @property
