@@ -16,11 +16,14 @@ import varmat as vm
 PACKAGE = Path(__file__).parents[1] / "varmat"
 # How often a turn may occur.
 MOST = {
-    r"\bOf (the|a|an|which|all|one|two|each)\b[^.]*\.$": 1, r"\bso (many|much) (?!that\b|as\b)": 0,
-    r"\b(any|no|some)body\b": 0, r"\b(anew|besides)\b": 1, r"\bbeside\b": 1,
-    r"\bof (which|whom)\b": 2, r"\bone after the other\b": 0, r"\bof (its|their) own\b": 2,
+    r"\bOf (the|a|an|which|all|one|two|each)\b[^.]*\.$": 0, r"\bso (many|much) (?!that\b|as\b)": 0,
+    r"\b(any|no|some)body\b": 0, r"\b(anew|besides)\b": 0, r"\bbeside\b": 0,
+    r"\bof (which|whom)\b": 0, r"\bone after the other\b": 0, r"\bof (its|their) own\b": 0,
     r"\bas (it is|they are)\b(?! (written|now))": 5, r"\bstands? (on|in|at|by|before|behind)\b": 0,
-    r"\b(is|are|as|by|to|from|than|and|or|of|has|have) (that|those) of\b": 9,
+    r"\b(is|are|as|by|with|to|from|than|and|or|of|has|have|,) (that|those) of\b": 0,
+    r"(?<![Tt]here )(?<!may )\b(is|are|was|were|be) no (?!longer|more|less|larger|smaller)": 0,
+    r"(?<![Tt]here )\b(is|are|was|were|be) none\b": 0,
+    r", for (it|they|there|this|these|(?!what)(the |an? )?[a-z]+) (is|are|has|have|can|may)\b": 0,
 }  # fmt: skip
 # Words that begin a noun phrase or a clause, where a function says what it does.
 NO_VERB = re.compile(

@@ -354,7 +354,7 @@ def profile(*, lines: bool = False) -> Profiling:
     seen, because it owns its recording, and neither is what `recorded` or a `Model` with
     ``recorded=True`` computes, which puts nothing on a tape: profile the function as it is written.
 
-    Bytes are those of results, leaves, and values that assignments overwrote. An adjoint that
+    Bytes count results, leaves, and values that assignments overwrote. An adjoint that
     shares the memory of another one, and a large argument, which is read where it lies, hold
     nothing; what densities and matrix functions save for the reverse pass is not counted.
 

@@ -104,7 +104,7 @@ def test_pickles_of_rows_of_one_name():
     assert pickle.loads(pickle.dumps(later)) is later
 
 
-NAMES = "is none of the names it may use: "
+NAMES = "is not among the names it may use: "
 # The contributions of a row, its settings, and the error.
 FAULTY = [
     (["g / (1 + x"], {}, "to x is 'g / (1 + x', but must be an expression ('(' was never closed)!"),

@@ -235,7 +235,7 @@ def test_refuses_what_stan_refuses(entry):
 # --- what is refused ---
 
 NORMAL, ONE = vm.normal_rng, [[1.0]]
-TOO_LARGE = "but must be at most 9.22e+18, for counts have 64 bits!"
+TOO_LARGE = "but must be at most 9.22e+18, because counts have 64 bits!"
 NO_DERIVATIVE = "is a variable, but a draw has no derivative: pass varmat.value of it!"
 NOT_BROADCAST = "but must be a shape to which the shape of the arguments,"
 

@@ -46,7 +46,7 @@ def test_what_lies_beside_the_border_could_not_be_checked():
         check = vm.Model(log_density, a=vm.real()).check_gradient([5e-4])
         assert not check
         assert "1 of 1 derivatives could not be checked" in str(check)
-        assert str(check).endswith("<- the density ends beside it")
+        assert str(check).endswith("<- the density ends near it")
 
 
 def test_the_worst_of_many_derivatives_are_printed():

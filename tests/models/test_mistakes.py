@@ -228,7 +228,7 @@ MISTAKES = {
         ("Model: the log density is a Real, but must be a function: parameters are arguments by "
          "name, as in Model(mu=varmat.real())!")),
     "a model as context": (lambda: normal().__enter__(), TypeError,
-        ("Model: a model is no context, but must be made of arguments, as in "
+        ("Model: a model is not a context manager, but must be made of arguments, as in "
          "Model(mu=varmat.real(), y=varmat.observed(...))!")),
     "values for a vector": (lambda: normal().log_density({"mu": 1.0}), TypeError,
         ("log_density: q is a dict, but must be the unconstrained vector that "

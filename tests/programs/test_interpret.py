@@ -77,7 +77,7 @@ def test_a_program_explains_which_steps_call_python():
     called = f.program.python_steps()
     assert called
     lines = f.program.explain(x).splitlines()
-    assert lines[0] == f"{len(f.program)} steps, {len(called)} of which call Python:"
+    assert lines[0] == f"{len(f.program)} steps; {len(called)} call Python:"
     assert len(lines) == 1 + len(called)
     assert all(line.endswith(" us") for line in lines[1:])
     assert not any(line.endswith(" us") for line in f.program.explain().splitlines())

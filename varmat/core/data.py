@@ -1,4 +1,4 @@
-"""Data: what callers pass besides variables, as floats and float64 arrays."""
+"""Data: arguments that are not variables, as floats and float64 arrays."""
 
 from __future__ import annotations
 

@@ -443,7 +443,7 @@ def _check_expressions(
 
     def refuse(what: str, expression: str, unknown: str, words: str) -> NoReturn:
         raise ValueError(
-            f"elementwise: {what} is {expression!r}, but {unknown} is none of the names it may "
+            f"elementwise: {what} is {expression!r}, but {unknown} is not among the names it may "
             f"use: {words}!"
         )
 

@@ -48,7 +48,7 @@ class Tape(list["Entry"]):
         Objects to be kept alive until the scope is recovered.
     assignments : list
         Assignments into variables, to be made again when the reverse pass has undone them.
-    beside : dict
+    adjoint_buffers : dict
         Id of an array of a workspace -> its memory for adjoints.
     swept : bool
         Whether an earlier reverse pass may have left adjoints.

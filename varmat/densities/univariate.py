@@ -106,7 +106,7 @@ class Fast(NamedTuple):
 
     Use it where the value is finite, where the argument `number`, if named, is a number, and where
     the `counts` are at most `MODERATE`. Programs take it if there are counts or a
-    number, or with `in_programs`: machine code of other rows is no slower on the stable path."""
+    number, or with `in_programs`: machine code of other rows is as fast on the stable path."""
 
     number: str | None = None
     counts: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def row(
     operands. Without `ufunc` it is NumPy's or SciPy's ufunc of this name, the latter imported when
     it is first used; `answers_for` names a ufunc of SciPy for which the row answers although it
     computes with another function. `source` is written as `references_of` reads it. `call` is how
-    a row without a name of its own is called, `module` the module of a row that is not a public
+    a row without a separate name is called, `module` the module of a row that is not a public
     name of `varmat`."""
     if isinstance(partials, str):
         partials = (partials,)
@@ -269,7 +269,7 @@ def formula(function: Function, straight: Function | None = None) -> Function:
     `np.where` drops.
 
     `straight` stands for it in programs. It is needed where `function` chooses by the values
-    between two ways, either of which would take too long for all elements."""
+    between two ways, and each would take too long for all elements."""
     ufunc = with_out(np.errstate(all="ignore")(function))
     if straight is not None:
         ufunc.formula = straight  # type: ignore[attr-defined]

@@ -99,7 +99,7 @@ TABLE: dict[str, dict[str, str]] = {
         "derivatives in `z`; `v` as in the function that it is a derivative of": "ivp jvp kvp yvp",
         "derivatives in `x`; `n` and `k` are constant": "assoc_laguerre",
         "derivatives in `x`": "sinc softplus",
-        "derivatives in `q`, and in `x` if there is no `q`, for x > 0; beside `q` it is constant": (
+        "derivatives in `q`, and in `x` if there is no `q`, for x > 0; with `q` it is constant": (
             "zeta"
         ),
         "refused: its results are complex numbers; write vm.lambert_w0(x) or vm.lambert_wm1(x), "

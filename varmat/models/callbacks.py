@@ -89,7 +89,7 @@ class Callbacks:
         """Raise the first of the failures, instead of what the sampler raises because of it."""
         try:
             yield
-        # A panic of nutpie, in any thread, is no Exception.
+        # A panic of nutpie, in any thread, is not an Exception.
         except BaseException:
             if not self.failures:
                 raise

@@ -262,7 +262,7 @@ class Job:
                         return sampler.abort(), False
         except KeyboardInterrupt:  # a second Ctrl-C, or a handler that the user has set
             return (sampler.abort() if result is None else result), result is not None
-        # A panic of nutpie is no Exception.
+        # A panic of nutpie is not an Exception.
         except BaseException:
             sampler.cancel()  # the traceback keeps it alive
             if not calls.failures:

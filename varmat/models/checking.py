@@ -94,7 +94,7 @@ class GradientCheck:
         exact_and_not = self.gradient, self.finite_differences
         columns = self.names, self.q, *exact_and_not, self.errors, self._outside()
         for name, x, exact, difference, error, outside in zip(*columns, strict=True):
-            mark = "the density ends beside it" if outside else "differs"
+            mark = "the density ends near it" if outside else "differs"
             mark = "" if error <= self.tolerance else mark
             yield name, f"{x:.6g}", f"{exact:.10g}", f"{difference:.10g}", f"{error:.1e}", mark
 

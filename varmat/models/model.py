@@ -174,7 +174,7 @@ class Model(DensityModel):
 
     def __enter__(self) -> NoReturn:
         raise TypeError(
-            "Model: a model is no context, but must be made of arguments, as in "
+            "Model: a model is not a context manager, but must be made of arguments, as in "
             "Model(mu=varmat.real(), y=varmat.observed(...))!"
         )
 

@@ -40,8 +40,8 @@ def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
 
 
 class Labelled:
-    """The names and labels of the dimensions of a model: the ones it is given, and those of
-    parameters, observations and data.
+    """The names and labels of the dimensions of a model: its own, and the ones of parameters,
+    observations and data.
     """
 
     def __init__(

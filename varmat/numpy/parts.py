@@ -19,7 +19,7 @@ from varmat.plain_arrays import address, overlaps
 from varmat.typing import Function, Index, Operand, Shape
 
 BYTES = (
-    "a variable is written into an array of which other numbers are made of the same bytes, as by "
+    "a variable is written into an array whose bytes are read as other numbers, as by "
     "x.view(int); use x.astype(dtype)"
 )
 

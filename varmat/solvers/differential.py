@@ -144,7 +144,7 @@ _METHODS = {
              "       1997.")),
     "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",
      ("Outside of recordings, and where a recording uses up its steps, the steps are CVODE's,\n"
-      "    through scikit-sundae, if that is installed (the extra ``[ode]``), or those of\n"
+      "    through scikit-sundae, if that is installed (the extra ``[ode]``), and else of\n"
       "    `scipy.integrate.LSODA`: the results agree within the tolerances."),
               ("E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations\n"
                "       I, section III.7, Springer, 1993.")),

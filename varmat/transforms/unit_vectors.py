@@ -41,7 +41,7 @@ def unit_vector_constrain(x: Operand, jacobian: bool = False) -> Result:
     y : shape (..., K)
     log_jacobian : scalar
         If asked for: ``-sum(x**2) / 2``. There is one unconstrained element more than the sphere
-        has dimensions, so this is no Jacobian but the density of the length, under which `x` is
+        has dimensions, so this is not a Jacobian but the density of the length, under which `x` is
         standard normal.
 
     Raises

@@ -131,7 +131,7 @@ NO_MATRIX = "is a ndarray, but must be a sparse matrix: of scipy.sparse, or a Sp
     (lambda a: np.ones(3) / a, TypeError, f"divide: {BESIDE} ndarray, but must be sparse as well:"),
     (lambda a: a / a, TypeError,
      "divide: a sparse matrix is divided by one, whose zeros would make it dense, but must be by"),
-    *((f, TypeError, "multiply: a csr_matrix, of which * is the matrix product, is multiplied")
+    *((f, TypeError, "multiply: a csr_matrix, whose * is the matrix product, is multiplied")
       for f in (lambda a: a * scipy.sparse.csr_matrix(A),
                 lambda a: scipy.sparse.csr_matrix(A.T) * a)),
     (lambda a: a * RIGHT[:3], SHAPE,

@@ -41,7 +41,7 @@ __all__ = ["RandomNumbers", "random_numbers"]
 # The largest rate for which NumPy draws Poisson counts.
 LARGEST_RATE = float(2**63 - 10 * math.isqrt(2**63))
 countable = Domain(
-    f"at most {LARGEST_RATE:.3g}, for counts have 64 bits", lambda x: x <= LARGEST_RATE
+    f"at most {LARGEST_RATE:.3g}, because counts have 64 bits", lambda x: x <= LARGEST_RATE
 )
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SETTINGS = [inspect.Parameter(name, _KEYWORD, default=None) for name in ("rng", "size")]

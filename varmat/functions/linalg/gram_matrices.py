@@ -132,8 +132,8 @@ def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
 
     Notes
     -----
-    The covariance matrix of a Cholesky factor. For the adjoint `g` of the result, that of the lower
-    triangle `m` is the lower triangle of ``(g + g.T) @ m``; above it there is none.
+    The covariance matrix of a Cholesky factor. The adjoint of `m` is the lower triangle of
+    ``(g + g.T) @ m``, with the adjoint `g` of the result.
 
     References
     ----------

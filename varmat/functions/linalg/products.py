@@ -463,7 +463,7 @@ def dot_product(a: Operand, b: Operand) -> Result:
 
     Notes
     -----
-    The derivative with respect to each is the other one. Of complex vectors it is that of
+    The derivative with respect to each is the other one. Complex vectors are multiplied as by
     `numpy.vdot`, with the conjugate of `a`, as in Stan.
 
     References

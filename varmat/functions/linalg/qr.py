@@ -116,7 +116,7 @@ def _completed(q: Operand, a: Operand) -> Result:
     The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first
     n columns of the identity, F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V
     times a square matrix, and the others are ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that
-    LAPACK left out, because it had nothing to reflect, is put in: it only turns the sign of its own
+    LAPACK left out, because it had nothing to reflect, is put in: it only turns the sign of its
     column, and I - Q1 is then far from singular."""
     m, n = np.shape(q)[-2:]
     if m == n:

@@ -56,8 +56,8 @@ def mdivide_left_spd(a: Plain, b: Plain, workspace: Function = np.empty) -> Save
 
     Notes
     -----
-    The adjoints are those of `numpy.linalg.solve`, that of `a` folded onto the lower triangle. The
-    Cholesky factor of the value serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
+    The adjoints are as for `numpy.linalg.solve`; the one of `a` is folded onto the lower triangle.
+    The Cholesky factor serves the reverse pass. Also called ``varmat.mdivide_left_ldlt``.
 
     References
     ----------

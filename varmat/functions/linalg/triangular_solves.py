@@ -59,7 +59,7 @@ def solve_triangular(
 
     Notes
     -----
-    The adjoint of `a` is that of `numpy.linalg.solve`, in the triangle that is read. The function
+    The adjoint of `a` is as for `numpy.linalg.solve`, in the triangle that is read. The function
     of `scipy.linalg` of this name, which cannot be called on variables.
     ``varmat.mdivide_left_tri_low(a, b)`` is the same with ``lower=True``.
 

@@ -249,8 +249,8 @@ class SparseVar:
     def __mul__(self, other: Operand) -> Result:
         if is_scipy_sparse(other) and isinstance(other, sys.modules["scipy.sparse"].spmatrix):
             raise TypeError(
-                f"multiply: a {type(other).__name__}, of which * is the matrix product, is "
-                "multiplied with a SparseVar, of which it is elementwise; write @, or a.multiply(x)"
+                f"multiply: a {type(other).__name__}, whose * is the matrix product, is "
+                "multiplied with a SparseVar, whose * is elementwise; write @, or a.multiply(x)"
             )
         return self.multiply(other)
 

@@ -99,7 +99,7 @@ _ANY_ORDER = (
 _SCALED = (
     _ANY_ORDER
     + ". That in y is a difference of neighbours: where y is large its relative error is about "
-    "1e-15 y, and that of the second derivative 1e-15 y**2, and beyond y = 1e9 the value is nan; "
+    "1e-15 y, of the second derivative 1e-15 y**2, and beyond y = 1e9 the value is nan; "
     "`i0e`, `i1e`, `k0e` and `k1e` have all digits"
 )
 _REAL = "y > 0; for whole numbers x all y, and no derivative in x for y < 0"

@@ -96,7 +96,7 @@ pseudo_huber = row("pseudo_huber",
     ((1.2, 2.5), (1.2, 0.5), (0.7, -1e3), (3.0, 1e-3), (1e-10, 5.0), (1e-80, 2.0)), 0.892362,
     source="SciPy", domain="x > 0")
 binary_log_loss = row("binary_log_loss", (None, "where(x == 1, -g / y, g / (1.0 - y))"),
-    "Minus the logarithm of the probability of a binary outcome x, that of 1 being y",
+    "Minus the logarithm of the probability of a binary outcome x, if 1 has the probability y",
     None, "-log(y) if x == 1 else -log1p(-y)", ((1, 0.3), (0, 0.3), (0, 1e-10)), -3.33333,
     source="Stan Probability-related functions", domain="x is 0 or 1, 0 < y < 1",
     constant=("the outcome x",),

@@ -189,7 +189,7 @@ log1m_less_line = new_row(
     "g",
     "-g",
     "0.0 * g",
-    doc="``x - y`` where y is ``-log(1 - x)``, beside terms of the precision z.",
+    doc="``x - y`` where y is ``-log(1 - x)``, to be added to terms of the precision z.",
     scalar=_log1m_less_line_of_numbers,
 )  # fmt: skip
 _FEW = "{p} * ({p} - x / z * (1.0 + {q})) / z"

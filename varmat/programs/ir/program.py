@@ -246,15 +246,15 @@ class Program:
         >>> f = vm.recorded(lambda x: np.sum(np.exp(x)))
         >>> value, gradient = f(np.zeros(2))
         >>> print(f.program.explain())
-        2 steps, none of which calls Python
+        2 steps; none calls Python
         """
         from varmat.programs.ir.interpret import seconds_of
 
         called = self.python_steps()
         if not called:
-            return f"{len(self.steps)} steps, none of which calls Python"
+            return f"{len(self.steps)} steps; none calls Python"
         seconds = seconds_of(self, called, arguments) if arguments else {}
-        lines = [f"{len(self.steps)} steps, {len(called)} of which call Python:"]
+        lines = [f"{len(self.steps)} steps; {len(called)} call Python:"]
         for step in called:
             cost = f"  {1e6 * seconds[id(step)]:.1f} us" if seconds else ""
             reads = ", ".join(_brackets(v.shape) or "number" for v in step.operands)

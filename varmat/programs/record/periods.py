@@ -101,7 +101,7 @@ class Periods:
     codes : ndarray
         The same number for matching entries; negative for one that no loop can have.
     fine : ndarray
-        The same number for matching entries that read what was made as long before.
+        The same number for matching entries that read results from as long before.
     producer : ndarray
         For each operand: the number of the entry that makes it, a negative number for a variable
         from elsewhere, `PLAIN` for other data. A view has its root's.

@@ -96,7 +96,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
 
     Notes
     -----
-    With :math:`Z = A^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and that of `ab` has the
+    With :math:`Z = A^{-T} \\bar X` the adjoint of `b` is :math:`Z`; the one of `ab` has the
     diagonals of :math:`-Z X^T`. The factor of the value serves the reverse pass, which takes as
     many steps as the value: ``O(n (l + u)^2)``.
 

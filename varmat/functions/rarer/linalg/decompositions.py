@@ -453,8 +453,8 @@ def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Re
     w : VarMat, shape (n,)
         The eigenvalues, the smallest first.
     v : VarMat, shape (n, n)
-        The eigenvectors in its columns, with ``v.T @ b @ v`` the identity, or that of the inverse
-        of `b` if `type` is 3. The sign of each is arbitrary.
+        The eigenvectors in its columns, with ``v.T @ b @ v`` the identity, or ``v.T @
+        inv(b) @ v`` if `type` is 3. The sign of each is arbitrary.
 
     Raises
     ------

@@ -80,7 +80,7 @@ def sqrtm(a: Plain) -> Plain:
     Notes
     -----
     With :math:`R = A^{1/2}`, :math:`dA = dR\\, R + R\\, dR`, so the adjoint solves :math:`R^T \\bar
-    A + \\bar A R^T = \\bar R` [1]_. Of a singular matrix it does not exist, and is nan.
+    A + \\bar A R^T = \\bar R` [1]_. It does not exist for a singular matrix: nan.
 
     References
     ----------

@@ -95,7 +95,7 @@ def continuous_riccati(a: Plain, b: Plain, q: Plain, r: Plain) -> Plain:
     return _solution("solve_continuous_are", a, b, q, r)
 
 
-# The result is called x, for r is an operand.
+# The result is called x, because r is an operand.
 @continuous_riccati.reverse
 def continuous_riccati_reverse(
     g: Adjoint, x: Plain, a: Plain, b: Plain, q: Plain, r: Plain

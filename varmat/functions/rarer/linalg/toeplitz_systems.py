@@ -93,8 +93,8 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
 
     Notes
     -----
-    With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`, and those of column and row are
-    the sums along the diagonals of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
+    With :math:`Z = T^{-T} \\bar X` the adjoint of `b` is :math:`Z`; column and row have the sums
+    along the diagonals of :math:`-Z X^T`, by correlation. ``O(n^2)`` steps, as the value.
 
     References
     ----------

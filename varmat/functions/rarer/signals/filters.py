@@ -172,8 +172,8 @@ def sosfilt_zi(sos: Operand) -> Result:
 
     Notes
     -----
-    The state of each section is that of `lfilter_zi` times what the sections before it make of a
-    constant 1; so is the derivative.
+    The state of each section is the result of `lfilter_zi` times what the sections before it make
+    of a constant 1; so is the derivative.
 
     References
     ----------

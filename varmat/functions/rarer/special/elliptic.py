@@ -115,7 +115,7 @@ for _name, _halves, _factor, _about, _points in (
         f"{-0.5 * _factor * k!r} * g * {carlson_row(0, *above)}({_letters})"
         for k, above in zip(_halves, _above(_halves), strict=True)
         ), _about, None, f"{_name}({_letters})", _points,
-        domain="positive operands, one of those of a square root may be 0",
+        domain="positive operands; one operand of a square root may be 0",
         note=_PRINCIPAL if _halves[-1] == 2 else "")
 row("elliprg", tuple(
     f"0.125 * g * {carlson_row(1, *(3 if i == j else 1 for j in range(3)))}(x, y, z)"
