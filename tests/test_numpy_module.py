@@ -504,11 +504,11 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         assert vm.value(z).tolist() == [1j * vm.value(m)[0, 0], 0.0]
         refuses(TypeError, "view: dtype is float64, but must be left out", lambda: z.view(float))
         for bytes_of in (np.zeros(2).view(int), np.zeros(2).view(complex)):
-            with pytest.raises(TypeError, match="other numbers are made of the same bytes"):
+            with pytest.raises(TypeError, match="whose bytes are read as other numbers"):
                 bytes_of[...] = m[0, 0]
         other = np.zeros(2)
         seen, other[0] = other.view(int), m[0, 0]
-        refuses(TypeError, "other numbers are made of the same bytes", lambda: seen + 1)
+        refuses(TypeError, "whose bytes are read as other numbers", lambda: seen + 1)
 
 
 def test_results_are_plain_arrays():
