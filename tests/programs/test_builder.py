@@ -213,3 +213,12 @@ def test_programs_within_programs(given):
     for value, expected in zip(made, [np.exp(X[:, 1]), X, X @ X.T], strict=True):
         for found in run_all(returning(outer, value), X).values():
             close(found[0], expected, 1e-14)
+
+
+def test_elements_that_are_repeated_are_summed_once():
+    builder = Builder()
+    x = builder.argument((3,))
+    total = builder.sum(builder.broadcast(x, (50, 3)), (0, 1))
+    (value,) = interpret(builder.program([total]), [X[0]])
+    close(value, 50.0 * np.sum(X[0]), 1e-15)
+    assert all(step.operands[-1].shape in ((), (3,)) for step in builder.steps)

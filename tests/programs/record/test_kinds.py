@@ -141,3 +141,22 @@ def test_loops_that_only_add_stay_sums_of_arrays():
     near(recorded(np.abs(Q))[1], vm.value_and_grad(f)(np.abs(Q))[1])
     assert not procedures(recorded.program)
     assert len(recorded.program) < 100
+
+
+def test_values_from_before_the_loop_that_are_read_after_others_were_written():
+    rng = np.random.default_rng(0)
+    kinds, y = rng.integers(0, 2, 600), rng.normal(size=600)
+
+    def f(x):
+        z = [x[0], x[1], x[2]]
+        for kind, u in zip(kinds, y, strict=True):
+            z.append(
+                np.sin(z[-3]) * x[2] + z[-1] * 0.3 if kind else np.tanh(z[-2]) * x[1] + z[-3] * u
+            )
+        return sum(v * v for v in z)
+
+    recorded, eager, x = vm.recorded(f), vm.value_and_grad(f), np.array([0.3, -0.2, 0.5])
+    for _ in range(2):
+        near(recorded(x), eager(x), 1e-12)
+        x = x + 0.1
+    assert len(recorded.program.steps) < 100
