@@ -324,12 +324,14 @@ class AtDraws:
         self,
         points: np.ndarray,
         rng: np.random.Generator,
-        once: Callable[[int, Operand, dict[str, np.ndarray]], Mapping[str, Operand]],
+        once: Callable[[int, Operand, dict[str, np.ndarray]], Mapping[str, Operand]] | None = None,
     ) -> dict[str, np.ndarray] | None:
         """Return the results in rows; None if the function cannot be recorded. Where a recording
         does not hold, call `once` with the number of the row, a generator and the results; they are
-        nan if it returns nothing.
+        nan if it returns nothing. By default call the function.
         """
+        if once is None:
+            once = lambda i, numbers, _: self.once(points[i], numbers)  # noqa: E731
         output = self(points, rng)
         if output is None:
             return None
@@ -425,9 +427,7 @@ def quantities_at(
     rows = np.concatenate([x.reshape(count, -1) for x in values.values()], axis=1)
     if at_draws.pays(rows[0], count):
         with Attempt(), np.errstate(all="ignore"):
-            return at_draws.everywhere(
-                rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
-            )
+            return at_draws.everywhere(rows, rng)
     return None
 
 

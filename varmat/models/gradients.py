@@ -6,7 +6,7 @@ import copy
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +26,7 @@ from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.density import NamedDensity
 from varmat.models.functions import recoverable
+from varmat.models.minibatches import MinibatchGradient
 from varmat.models.unpacking import sum_of_terms
 from varmat.programs.ir.program import RecordingError
 from varmat.typing import Function, Operand, Plain
@@ -149,6 +150,61 @@ class DensityModel(NamedDensity):
             y = self._target(borrow_leaf(point, tape), propto, jacobian)
             y = scalar_result("log_density", y, tape)
             return y if type(y) is float else float(y.val)
+
+    def minibatch_gradient(
+        self, rows: str | Sequence[str] | None = None, *, jacobian: bool = True
+    ) -> MinibatchGradient:
+        """Make the function that estimates the log density and its gradient from some rows of the
+        data, for stochastic optimisers and variational inference.
+
+        Parameters
+        ----------
+        rows : str or sequence of str, optional
+            The names of the observations and data that have rows. By default all observations, and
+            all data with as many rows.
+        jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        MinibatchGradient
+            A function of the unconstrained point and the indices of rows. It is recorded once for
+            each number of indices, and then holds for other rows.
+
+        Raises
+        ------
+        TypeError
+            If the model has no observations with names, or discrete parameters, or missing
+            observations among the rows, or data of a name do not exist.
+        ShapeError
+            If observations have different numbers of rows.
+
+        Notes
+        -----
+        The log-likelihood of the rows is multiplied by the number of all rows over the number of
+        indices. Priors, and terms of the log density under other names, count once. Observations
+        must be independent given the parameters, and parameters must not have an element for each
+        row.
+
+        The first call for a number of indices evaluates the model at all rows too. It shows which
+        numbers of the recording belong to rows, and holds the data: later changes of an array are
+        not seen. If the model cannot be recorded, each call evaluates its functions; `obstacle` of
+        the result is the reason. With ``recorded=False`` nothing is recorded.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm, varmat.distributions as dist
+        >>> model = vm.Model(
+        ...     mu=vm.real(prior=dist.Normal(0, 5)),
+        ...     y=vm.observed([1.0, 3.0, 2.0, 4.0], lambda mu: dist.Normal(mu, 1.0)),
+        ... )
+        >>> gradient = model.minibatch_gradient()
+        >>> batches = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+        >>> slopes = [gradient([0.5], rows)[1] for rows in batches]
+        >>> np.mean(slopes, axis=0), model.log_density_gradient([0.5])[1]
+        (array([7.98]), array([7.98]))
+        """
+        return MinibatchGradient(self, rows, jacobian)
 
     def log_density_hessian(
         self, q: object, propto: bool = True, jacobian: bool = True

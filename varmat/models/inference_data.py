@@ -272,9 +272,7 @@ class _Completed:
         assert at_draws is not None
         rows = np.stack([_flat(row) for row in values])
         with Attempt(), np.errstate(all="ignore"):
-            return at_draws.everywhere(
-                rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
-            )
+            return at_draws.everywhere(rows, rng)
         return None
 
 

@@ -17,7 +17,7 @@ from varmat.models.unpacking import sum_of_terms
 from varmat.typing import Function, Operand, Result
 
 if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
+    from varmat.models.density import NamedDensity
 
 _NAME = "Model.minibatch_gradient"
 
@@ -40,7 +40,7 @@ class MinibatchGradient:
     """
 
     def __init__(
-        self, model: DensityModel, rows: str | Sequence[str] | None, jacobian: bool
+        self, model: NamedDensity, rows: str | Sequence[str] | None, jacobian: bool
     ) -> None:
         self._model, self._jacobian = model, jacobian
         self._data = dict(model._arguments["data"])
@@ -146,7 +146,7 @@ class MinibatchGradient:
                 part.stated.parts[name].stated.weights = weights[index]
         return partial(self._log_density, part, self.count / size)
 
-    def _log_density(self, model: DensityModel, scale: float, q: Operand) -> Result:
+    def _log_density(self, model: NamedDensity, scale: float, q: Operand) -> Result:
         """Return the log density of a model, the log-likelihood of rows times a scale."""
         values, log_jacobians = model.layout.unpack(q, self._jacobian)
         values = model.completed(values)

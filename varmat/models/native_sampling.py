@@ -219,9 +219,7 @@ class NativeModel:
                 result = None
                 if at_draws.pays(rows[0], total):
                     with np.errstate(all="ignore"):
-                        result = at_draws.everywhere(
-                            rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
-                        )
+                        result = at_draws.everywhere(rows, rng)
                 if result is not None and all(
                     x.shape[1:] == calls.shapes.get(name) for name, x in result.items()
                 ):
