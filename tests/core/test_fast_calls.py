@@ -124,11 +124,14 @@ def test_comparisons_compare_values(kind):
                 (op(other, a), op(y, np.asarray(x))),
             ):
                 assert np.array_equal(result, expected)
-                assert (
-                    type(result) in (bool, np.bool_)
-                    if not np.shape(expected)
-                    else result.dtype == bool
-                )
+                assert np.array_equal(~result, ~expected)  # which is -2 of Python's True
+
+
+def test_numbers_are_compared_with_32_bits_as_numbers_of_64():
+    x, y = vm.var(0.1), np.array([0.1, 0.2], np.float32)
+    for compare in (operator.lt, operator.ge, np.less, np.not_equal):
+        equal(compare(x, y), compare(np.float64(0.1), y))
+        equal(compare(y, x), compare(y, np.float64(0.1)))
 
 
 @named

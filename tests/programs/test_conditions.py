@@ -3,13 +3,24 @@
 import numpy as np
 import pytest
 from comparing import close, equal, near, refuses
-from numpy.testing.overrides import get_overridable_numpy_array_functions
+from numpy.testing.overrides import (
+    get_overridable_numpy_array_functions,
+    get_overridable_numpy_ufuncs,
+)
 
 import varmat as vm
 from varmat.programs.ir.program import RecordingError
 
 abscissas = np.arange(6.0)
 MASK = np.array([True, False] * 3)
+
+
+def within(condition, x):
+    same = condition
+    same &= x < 1
+    condition |= x > 2
+    return same
+
 
 SELECTIONS = {
     "np.where": lambda x: np.sum(np.where(x > 0, x**2, -x)),
@@ -75,7 +86,13 @@ SELECTIONS = {
                + np.where(((x > 0) >= (x < 0.5)).astype(bool), x, 2.0 * x))
         + np.max(x > 1) * x[0] + np.min(x > -1) * x[1] + np.cumsum(x > 0) @ x
         + np.sum(np.maximum(x > 0, x < -1) * x) + np.prod(x > -2) * x[3],
-        "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
+    "made of truth values": lambda x: np.sum(
+        np.where(np.select([x > 0, x > -1], [x < 1, MASK], False) & ~(x > 2), x, x**2)
+        + np.where(~np.where(x > 0, MASK, x < -1), 2.0, x)
+        + (np.full_like(x > 0, 2.5) + np.ones_like(x > 0) + np.zeros_like(x > 0)) * x
+    ),
+    "written into": lambda x: np.sum(np.where(within(x > -1, x), x, x**2)),
+    "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }  # fmt: skip
 
 
@@ -164,23 +181,53 @@ def test_properties_that_do_not_depend_on_values_may_be_asked(f):
     lambda c, x: (c,), lambda c, x: (c, c), lambda c, x: (c, x), lambda c, x: (x, c),
     lambda c, x: (c, 1), lambda c, x: ([c, x],), lambda c, x: ([c, c],),
     lambda c, x: (np.reshape(c, (2, 2)),), lambda c, x: (np.reshape(c, (2, 2)), np.ones((2, 2))),
+    lambda c, x: (c, MASK[:4]), lambda c, x: (MASK[:4], c), lambda c, x: (c, MASK[:4], False),
+    lambda c, x: ([c], [True], False), lambda c, x: (c, 2.5),
 ])  # fmt: skip
 def test_functions_of_numpy_take_conditions_as_they_take_truth_values_or_refuse(arguments):
     points = np.array([[0.3, 0.7, 0.2, 0.9], [0.9, 0.7, 0.2, 0.1], [0.1, 0.8, 0.95, 0.05]])
-    # Fills of a dtype of truth values: one is arbitrary, the other stays a variable.
-    for function in get_overridable_numpy_array_functions() - {np.empty_like, np.full_like}:
+    # The elements of one are arbitrary; the other subtracts truth values without raising.
+    functions = get_overridable_numpy_array_functions() - {np.empty_like, np.trapezoid}
+    number = len(arguments(np.ones(4, bool), np.ones(4)))
+    ufuncs = {ufunc for ufunc in get_overridable_numpy_ufuncs() if ufunc.nin == number}
+    for function in functions | ufuncs:
 
         def f(x, function=function):
             result = function(*arguments(x > 0.5, x))
             parts = result if isinstance(result, (tuple, list)) else [result]
-            return x[0] + sum(np.sum(part * np.cumsum(np.ones(np.shape(part)))) for part in parts)
+            # A sum of truth values is one too.
+            weights = [np.reshape(np.cumsum(np.ones(np.size(x))), np.shape(x)) for x in parts]
+            return x[0] + sum(np.sum((x + x) * w) for x, w in zip(parts, weights, strict=True))
 
         recorded = vm.recorded(f, runner="numpy")
         try:
             found, expected = [recorded(x)[0] for x in points], [f(x) for x in points]
         except (vm.TapeError, AttributeError, IndexError, TypeError, ValueError):
             continue
-        close(found, expected, 1e-14)
+        close(np.array(found), np.array(expected), 1e-14)
+
+
+def test_numbers_cannot_be_written_into_conditions():
+    def f(x):
+        condition = x > 0
+        condition += x
+        return np.sum(condition)
+
+    message = r"^np.add: the result cannot be written into truth values of shape \(2,\); give it"
+    refuses(TypeError, message, vm.recorded(f), np.ones(2))
+
+
+@pytest.mark.parametrize("function", [np.dot, np.outer, np.kron])
+def test_products_of_truth_values_are_refused(function):
+    """They add truth values as truth values: `True + True` is `True`."""
+    message = (
+        rf"^recorded: numpy.{function.__name__} makes truth values of truth values, .* convert"
+    )
+    recorded = vm.recorded(lambda x: np.sum(function(x > 0, MASK) * 1.0) * x[0])
+    refuses(RecordingError, message, recorded, np.ones(6))
+    x = np.array([1.0, 2.0, 3.0, -1.0, 2.0, 1.0])
+    near(*(f(lambda x: np.sum(function((x > 0).astype(float), MASK) * x[0]))(x)
+           for f in (vm.recorded, vm.value_and_grad)), 1e-15)  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["reduce", "accumulate", "outer"])

@@ -35,11 +35,18 @@ def _forward_to_numpy(name: str) -> Operand:
     return method
 
 
+# NumPy's, because Python's `~True` is -2.
+_TRUTHS = (np.False_, np.True_)
+
+
 def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     def method(self: Operand, other: Operand) -> Operand:
         if dispatch.is_watched(self):
             return dispatch.constant(ufunc, (self, other), {})
-        return compare(self._plain, dispatch.plain(other))
+        x, y = self._plain, getattr(other, "_plain", other)
+        if type(x) is float and (type(y) is float or type(y) is int):
+            return _TRUTHS[compare(x, y)]
+        return compare(dispatch.plain(self), dispatch.plain(other))
 
     return method
 

@@ -133,14 +133,20 @@ def complex_answers() -> dict[Hashable, Function]:
     return COMPLEX
 
 
-def plain(thing: object) -> Operand:
+def _value(x: object) -> Operand:
+    """Return the value of a variable; of a scalar NumPy's number, which compares as NumPy does."""
+    value = getattr(x, "_plain", x)
+    return np.float64(value) if type(value) is float and value is not x else value
+
+
+def plain(thing: object, value: Function = _value) -> Operand:
     """Replace variables by their values, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
-        items = [plain(item) for item in thing]
+        items = [plain(item, value) for item in thing]
         return items if isinstance(thing, list) else tuple(items)
     if isinstance(thing, dict):
-        return {key: plain(item) for key, item in thing.items()}
-    return getattr(thing, "_plain", thing)
+        return {key: plain(item, value) for key, item in thing.items()}
+    return value(thing)
 
 
 def is_complex(x: object) -> bool:

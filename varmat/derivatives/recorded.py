@@ -166,7 +166,9 @@ def recorded(
     not everywhere. Recording raises if `f` catches the error of ``float(x)`` or ``np.asarray(x)``,
     because `f` would take another path for plain numbers. Where the program comes to an invalid
     argument, or to a density of zero, `f` itself is evaluated, and so is a functional where a
-    derivative is not finite. NumPy's warnings appear at the recording only.
+    derivative is not finite. NumPy's warnings appear at the recording only. Integers made of
+    comparisons, such as counts, are floating-point numbers: of these `numpy.reciprocal` and
+    divisions by zero have other results, and they keep fractions that are assigned to them.
 
     Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
     `jacobian` of more outputs than inputs; for this one `f` is called twice. The program of a

@@ -14,6 +14,7 @@ from varmat.core.variables import VARIABLES
 from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed, misfit
 from varmat.plain_arrays import where as chosen
+from varmat.programs.ir.program import BOOL
 from varmat.programs.record.conditions import Condition
 from varmat.typing import (
     Adjoint,
@@ -512,7 +513,10 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
             raise TypeError(
                 f"select: condlist[{i}] has dtype {condition.dtype}, but must be boolean!"
             )
-        result = np.where(condition, as_operand(choicelist[i], f"select: choicelist[{i}]"), result)
+        choice = choicelist[i]
+        if getattr(choice, "dtype", None) != BOOL:
+            choice = as_operand(choice, f"select: choicelist[{i}]")
+        result = np.where(condition, choice, result)
     return result
 
 

@@ -18,7 +18,7 @@ from varmat.core import dispatch
 from varmat.core.dual import value_now
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import ZERO
-from varmat.core.variables import own_tape
+from varmat.core.variables import VARIABLES, own_tape
 from varmat.programs.ir.program import BOOL, RecordingError
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ _REDUCE: dict[Function, str] = {
 }  # fmt: skip
 # Functions that make numbers of a condition.
 _COUNT = {np.cumprod, np.cumsum, np.prod}
+# Functions whose result depends on the shape and the dtype of an array, not on its elements.
+_LIKE = {np.empty_like, np.full_like, np.imag, np.ones_like, np.zeros_like}
 
 
 class Condition:
@@ -198,7 +200,8 @@ class Condition:
         """Implement ``np.where`` for this condition."""
         if not choices:
             refuse_look()
-        return SELECTION(self.variable, *choices)
+        chosen = SELECTION(self.variable, *choices)
+        return Condition(chosen) if _are_truths(choices) else chosen
 
     def astype(self, dtype: DTypeLike) -> Operand:
         """Convert the condition to zeros and ones; integers are floating-point numbers here."""
@@ -227,6 +230,8 @@ class Condition:
         self, function: Function, types: Operand, args: Operand, kwargs: Setting
     ) -> Operand:
         if args and args[0] is self:
+            if function in _LIKE:
+                return function(np.broadcast_to(False, self.shape), *args[1:], **kwargs)
             if function in _REARRANGE:
                 return Condition(function(self.variable, *args[1:], **kwargs))
             if function in _REDUCE:
@@ -236,7 +241,14 @@ class Condition:
         if function in _JOIN:
             joined = function(_as_numbers(args[0]), *args[1:], **kwargs)
             return Condition(joined) if _are_truths(args[0]) else joined
-        return dispatch.array_function(self, function, types, args, kwargs)
+        result = dispatch.array_function(self, function, types, args, kwargs)
+        values, settings = dispatch.plain((args, kwargs), _value_now)
+        if _lost_truths(result, function(*values, **settings)):
+            raise RecordingError(
+                f"recorded: {dispatch.full_name(function)} makes truth values of truth values, and "
+                "a recording would make numbers; convert them first, as in (x > 0).astype(float)"
+            )
+        return result
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
@@ -303,6 +315,19 @@ def _are_truths(operands: Sequence[Operand]) -> bool:
     return all(type(x) is bool or getattr(x, "dtype", None) == BOOL for x in operands)
 
 
+def _value_now(x: object) -> Operand:
+    return value_now(x.variable) != 0.0 if type(x) is Condition else value_now(x)
+
+
+def _lost_truths(result: object, expected: object) -> bool:
+    """Tell whether a result has numbers where NumPy makes truth values, as `dot` does, whose sums
+    of truth values are truth values too.
+    """
+    if isinstance(expected, (tuple, list)):
+        return any(map(_lost_truths, result, expected))  # type: ignore[call-overload]
+    return type(result) in VARIABLES and getattr(expected, "dtype", None) == BOOL
+
+
 def _is_word(x: Operand) -> bool:
     return x is None or isinstance(x, (str, bytes))
 
@@ -361,6 +386,19 @@ _OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.ab
 
 _OF_NUMBERS = {np.add, np.multiply, np.maximum, np.minimum}
 
+
+def _in_place(x: Condition, y: Operand, ufunc: np.ufunc) -> Condition:
+    """Implement `x &= y` and its like."""
+    result = combined(ufunc, x, y)
+    if type(result) is not Condition or result.shape != x.shape:
+        raise TypeError(
+            f"np.{ufunc.__name__}: the result cannot be written into truth values of shape "
+            f"{x.shape}; give it another name"
+        )
+    x.variable = result.variable
+    return x
+
+
 for _name, _ufunc in {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add,
      "sub": np.subtract, "mul": np.multiply,
@@ -369,6 +407,7 @@ for _name, _ufunc in {
 }.items():  # fmt: skip
     setattr(Condition, f"__{_name}__", lambda x, y, ufunc=_ufunc: combined(ufunc, x, y))
     setattr(Condition, f"__r{_name}__", lambda y, x, ufunc=_ufunc: combined(ufunc, x, y))
+    setattr(Condition, f"__i{_name}__", lambda x, y, ufunc=_ufunc: _in_place(x, y, ufunc))
 for _compare, _operator in _OPERATORS.items():
     setattr(
         Condition, f"__{_operator.__name__}__", lambda x, y, ufunc=_compare: combined(ufunc, x, y)
