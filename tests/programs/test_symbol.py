@@ -2,13 +2,17 @@
 refused.
 """
 
+import operator
+
 import numpy as np
 import pytest
 import scipy.special
 from comparing import refuses
 from layouts import X, Y, check_traced, traced
+from numpy.testing.overrides import get_overridable_numpy_ufuncs
 
-from varmat.programs.build.symbol import UntraceableError
+from varmat.programs.build.symbol import ANSWERS, UntraceableError
+from varmat.programs.ir.interpret import interpret
 
 # Functions of a matrix, a vector and a number.
 TRACED = {
@@ -82,6 +86,46 @@ def test_reading_numbers_of_symbols_is_refused(f):
     if f is list:
         f = lambda x: list(map(float, x[0]))  # noqa: E731
     refuses((UntraceableError, TypeError, ValueError), None, traced, lambda x: f(x), X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("other", [
+    None, lambda y: y, lambda y: y > 0.0, lambda y: (y > 0.0).astype(float), lambda y: Y < 1.0,
+    lambda y: True, lambda y: 2.5, lambda y: np.array([2, -1, 1]),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", [
+    lambda y: y, lambda y: y > 0.3, lambda y: (y > 0.3).astype(float), lambda y: np.all(y < 1.0),
+])  # fmt: skip
+def test_functions_of_numpy_take_symbols_of_truth_values_as_arrays_or_refuse(kind, other):
+    number = 1 if other is None else 2
+    functions = [f for f in get_overridable_numpy_ufuncs() if f.nin == number]
+    functions += [*ANSWERS, operator.matmul, operator.setitem, joined, chosen]
+    if number == 1:
+        functions += [getattr(f, m) for f in functions for m in ("reduce", "accumulate")
+                      if isinstance(f, np.ufunc)]  # fmt: skip
+    for function in functions:
+
+        def f(y, function=function):
+            x = kind(y)
+            result = function(x) if other is None else function(x, other(y))
+            result = x if result is None else result
+            return (result + result) * 1.0  # a sum of truth values is one too
+
+        try:
+            (program, _), expected = traced(f, Y), f(Y.copy())
+        except (UntraceableError, TypeError, ValueError, AttributeError, np.exceptions.AxisError):
+            continue
+        if np.asarray(expected).dtype == float:  # NumPy may take 16 bits
+            found = interpret(program, Y)[1]
+            np.testing.assert_allclose(found, expected, 1e-14, err_msg=f"{function}: {program}")
+
+
+def joined(x, *y):
+    return np.concatenate([np.reshape(part, -1) for part in (x, *y)])
+
+
+def chosen(x, y):
+    return np.where(Y < 1.0, x, y)
 
 
 def test_writing_where_others_look_is_refused():

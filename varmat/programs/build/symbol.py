@@ -49,6 +49,11 @@ _LOGICAL = {
     np.bitwise_xor: np.logical_xor, np.logical_xor: np.logical_xor,
     np.invert: np.logical_not, np.logical_not: np.logical_not,
 }  # fmt: skip
+# Ufuncs that make truth values of truth values too, but numbers of others.
+_OF_TRUTHS = _LOGICAL | {
+    np.add: np.logical_or, np.maximum: np.logical_or,
+    np.multiply: np.logical_and, np.minimum: np.logical_and,
+}  # fmt: skip
 _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
@@ -175,6 +180,8 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: object, source: object) -> None:
         source = lift(self.builder, source)
+        if self.dtype == BOOL != source.dtype:
+            refuse()
         self.become(_replaced(self.builder, self.value, self._places(index), source))
 
     def _places(self, index: Index) -> np.ndarray:
@@ -204,14 +211,14 @@ class Symbol(NDArrayOperatorsMixin):
         return self.of(self.value)
 
     def astype(self, dtype: DTypeLike | None, copy: bool = True) -> Symbol:
-        return self if np.dtype(dtype) == FLOAT else refuse()
+        return self.of(self.builder.number(self.value)) if np.dtype(dtype) == FLOAT else refuse()
 
     # --- sums and products ---
 
     sum, prod, max, min = map(_reduction, (np.add, np.multiply, np.maximum, np.minimum))
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Symbol:
-        return reduced(self.of(self.builder.truth(self.value)), np.logical_and, axis, keepdims)
+        return reduced(self, np.logical_and, axis, keepdims)
 
     def require(self) -> bool:
         """End the run where this condition does not hold for all elements."""
@@ -224,7 +231,7 @@ class Symbol(NDArrayOperatorsMixin):
     def dot(self, other: Operand, out: object = None) -> Symbol:
         if out is not None or np.ndim(other) not in (1, 2) or self.ndim not in (1, 2):
             refuse()
-        return self.of(self.builder.matmul(self.value, lift(self.builder, other)))
+        return self @ other  # type: ignore[no-any-return]
 
     # --- protocols ---
 
@@ -242,9 +249,10 @@ class Symbol(NDArrayOperatorsMixin):
             axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
         if method == "accumulate" and not settings.keys() - {"axis"} and not out:
-            axis = settings.get("axis", 0)
-            output = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
-            return self.of(output)
+            value = self.builder.number(self.value)
+            if self.ndim:
+                value = self.builder.accumulate(ufunc, value, settings.get("axis", 0))
+            return self.of(value) if is_traced(ufunc) else refuse()
         if settings or (method != "__call__" and (method != "outer" or out)):
             refuse()  # before the operands are values: `at` has indices
         operands = [lift(self.builder, x) for x in inputs]
@@ -262,8 +270,11 @@ class Symbol(NDArrayOperatorsMixin):
     ) -> Operand:
         if any(issubclass(kind, ArrayMethods) for kind in types):  # as above
             return NotImplemented
-        answer = ANSWERS.get(function)
-        return refuse() if answer is None else answer(*args, **kwargs)
+        answer = ANSWERS.get(function, refuse)
+        try:
+            return answer(*args, **kwargs)
+        except (TypeError, IndexError, ZeroDivisionError):  # arguments that only NumPy takes
+            refuse()
 
 
 def lift(builder: Builder, x: object) -> Value:
@@ -305,20 +316,26 @@ def part_of(builder: Builder, x: Value, index: object) -> Value:
 
 @cache
 def is_traced(ufunc: np.ufunc) -> bool:
-    """Return whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
-    return ufunc.nout == 1 and (ufunc in _TESTS or any(x.endswith("->d") for x in ufunc.types))
+    """Return whether a ufunc makes of the elements of floats floats, or truth values if it tests
+    floats.
+    """
+    return ufunc in _TESTS or (ufunc.signature is None and f"{'d' * ufunc.nin}->d" in ufunc.types)
+
+
+def _are_truths(operands: Sequence[Value | Symbol]) -> bool:
+    return all(x.dtype == BOOL for x in operands)
 
 
 def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value:
     """Apply a ufunc to values."""
     if ufunc in COMPARISONS:
         return builder.compare(ufunc, *values)
-    if ufunc in _LOGICAL:
-        return builder.logical(_LOGICAL[ufunc], *values)
+    if _are_truths(values):
+        return builder.logical(_OF_TRUTHS[ufunc], *values) if ufunc in _OF_TRUTHS else refuse()
+    if _LOGICAL.get(ufunc) is ufunc:
+        return builder.logical(ufunc, *values)
     if ufunc is np.matmul:
-        return builder.matmul(*values)
-    if ufunc is np.add and all(v.dtype == BOOL for v in values):
-        return builder.logical(np.logical_or, *values)
+        return builder.matmul(*map(builder.number, values))
     if not is_traced(ufunc):
         refuse()
     return builder.ufunc(ufunc, *values)
@@ -340,7 +357,9 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
     axes = normalised(axis, x.ndim)
     if ufunc is np.add:
         result = builder.sum(value, axes)
-    elif ufunc in (np.maximum, np.minimum, np.multiply, np.logical_and, np.logical_or):
+    elif ufunc in (np.logical_and, np.logical_or):
+        result = builder.reduce(ufunc, builder.truth(value), axes)
+    elif ufunc in (np.maximum, np.minimum, np.multiply):
         result = builder.reduce(ufunc, value, axes)
     else:
         refuse()
@@ -360,7 +379,9 @@ def builder_of(*operands: object) -> Builder:
 def joined(arrays: Sequence[object], axis: int = 0) -> Symbol:
     """Implement `numpy.concatenate`."""
     builder = builder_of(list(arrays))
-    return Symbol(builder, builder.concatenated([lift(builder, x) for x in arrays], axis))
+    values = [lift(builder, x) for x in arrays]
+    result = builder.concatenated(values, axis)
+    return Symbol(builder, builder.truth(result) if _are_truths(values) else result)
 
 
 def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
@@ -437,8 +458,9 @@ def _of(kernel: Kernel, *operands: object) -> Symbol:
 
 
 def _where(condition: object, x: object, y: object) -> Symbol:
-    symbols = as_symbols(condition, x, y)
-    return symbols[0].of(symbols[0].builder.where(*(symbol.value for symbol in symbols)))
+    first, *choices = as_symbols(condition, x, y)
+    result = first.builder.where(first.value, *(choice.value for choice in choices))
+    return first.of(first.builder.truth(result) if _are_truths(choices) else result)
 
 
 def _dot(a: Operand, b: Operand) -> Operand:
@@ -459,7 +481,8 @@ def _eigh(a: Symbol, UPLO: str = "L") -> tuple[Operand, ...]:  # noqa: N803 - Nu
 
 
 def _contracted(subscripts: str, *arrays: object, **_: object) -> Operand:
-    result = contracted(subscripts, as_symbols(*arrays))
+    symbols = as_symbols(*arrays)
+    result = None if _are_truths(symbols) else contracted(subscripts, symbols)
     return refuse() if result is None else result
 
 
@@ -492,6 +515,7 @@ def _accumulated(ufunc: np.ufunc, x: Symbol, axis: int | None = None) -> Operand
 
 
 def _taken(x: Symbol, indices: np.ndarray, axis: int | None = None) -> Symbol:
+    indices = np.asarray(indices).astype(np.int64, casting="safe")
     return x.ravel()[indices] if axis is None else x[(slice(None),) * (axis % x.ndim) + (indices,)]
 
 
@@ -554,6 +578,6 @@ ANSWERS: dict[Function, Function] = {
     np.diag: lambda x, k=0: x.diagonal(k) if x.ndim == 2 else refuse(),
     np.trace: lambda x: x.diagonal().sum(),
     np.copy: Symbol.copy,
-    np.zeros_like: lambda x, shape=None: np.zeros(x.shape if shape is None else shape),
-    np.ones_like: lambda x, shape=None: np.ones(x.shape if shape is None else shape),
+    np.zeros_like: lambda x, shape=None: np.zeros(x.shape if shape is None else shape, x.dtype),
+    np.ones_like: lambda x, shape=None: np.ones(x.shape if shape is None else shape, x.dtype),
 }
