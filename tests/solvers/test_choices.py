@@ -95,6 +95,19 @@ def refused_elsewhere(x):
     )
 
 
+def truths(x):
+    """Truth values go in and come out."""
+    above = x > 0.1
+    level, is_one = vm.cond(
+        above[0],
+        lambda x, above: (x[0], np.all(above)),
+        lambda x, above: (x[1] ** 2, ~above[2]),
+        x,
+        above,
+    )
+    return np.where(is_one, level, x[2]) + (is_one + above[1]) * x[0]
+
+
 def pieces(x):
     functions = [lambda x: x[0] ** 2, lambda x: np.sum(x), lambda x: np.exp(x[1])]
     return vm.switch(np.sum(x > 0.0), functions, x)
@@ -110,6 +123,7 @@ POINTS = np.random.default_rng(1).normal(size=(4, 40))
     (in_a_loop, [(POINTS[0, :3],), (np.abs(POINTS[1, :3]),), (-POINTS[2, :3],)]),
     (by_looking_at_data, [(POINTS[0, :3],), (np.abs(POINTS[1, :3]),)]),
     (in_a_scan, [(POINTS[0],), (np.abs(POINTS[1]),), (-POINTS[2],)]),
+    (truths, [(POINTS[k, :3],) for k in range(4)]),
     (pieces, [(np.array(p),) for p in ([-1.0, -2.0], [1.0, -2.0], [1.0, 2.0])]),
 ])  # fmt: skip
 def test_choices_agree_with_pythons_own(f, points):
@@ -190,6 +204,12 @@ def test_what_a_recording_refuses():
     def outside(x):
         return vm.cond(x[0] > 0, lambda y: y * x[1], lambda y: y, x[0])
 
+    def kinds(x):
+        return vm.cond(x[0] > 0, lambda x: x[0] > 1, lambda x: x[0], x) * 1.0
+
+    refuses(
+        TypeError, "^cond: one function returns truth values where", vm.recorded(kinds), np.ones(2)
+    )
     with pytest.raises(vm.ShapeError, match=r"^cond: a function returns the structure"):
         vm.recorded(shapes)(np.ones(2))
     with pytest.raises(vm.TapeError, match=r"^cond: the function uses a VarMat of shape \(2,\)"):

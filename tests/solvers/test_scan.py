@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from comparing import close, close_slopes, equal, refuses
+from random_flags import check
 
 import varmat.programs.passes.fission
 from varmat.programs.run import has_native
@@ -220,6 +221,37 @@ def test_backwards_in_time():
     close(vm.gradient(lambda p: f(p, -1), point), vm.gradient(lambda p: f(p, 1), point), 1e-13)
 
 
+def test_truth_values_are_handed_on():
+    """A level that stays where it first is beyond a bound, as with `done` in JAX."""
+
+    def step(carry, x, bound):
+        level, done = carry
+        level = np.where(done, level, level + x)
+        done |= level > bound
+        return (level, done), (level, ~done)
+
+    def f(q, scan=vm.scan):
+        (level, done), (levels, goes_on) = scan(step, (q[0], False), np.abs(Y), q[1])
+        return (
+            level + np.sum(levels, where=goes_on) + q[0] * np.sum(goes_on) + np.where(done, 0, q[1])
+        )
+
+    recorded = vm.recorded(f)
+    for bound in (-1.0, 2.3, 100.0):
+        q = np.array([0.1, bound])
+        count = np.sum(0.1 + np.cumsum(np.abs(Y)) <= bound)
+        last = min(count + 1, len(Y))
+        levels = 0.1 + np.cumsum(np.abs(Y))
+        expected = levels[last - 1] + np.sum(levels[:count]) + 0.1 * count + (bound > 90) * bound
+        close(recorded(q), (expected, np.array([1.0 + 2 * count, float(bound > 90)])), 1e-14)
+        close(vm.value_and_grad(f)(q), recorded(q), 1e-14)
+
+
+def test_random_bodies():
+    """`tests/random_flags.py` tries more."""
+    assert sum(map(check, range(30))) > 25
+
+
 def test_a_loop_in_a_loop():
     def inner(c, x, a):
         return np.sin(a * c) + x, c * x
@@ -338,6 +370,8 @@ def test_variables_from_outside_are_refused():
      r"init, \(\)!")),
     (lambda: vm.scan(lambda c, x: ((c, c), x), 0.0, Y), vm.ShapeError,
      "scan: the carry returned by f must have the structure of init!"),
+    (lambda: vm.scan(lambda c, x: (c > 0.0, x), 0.0, Y), TypeError,
+     "scan: the carry returned by f must have truth values where init has, and numbers elsewhere!"),
     (lambda: vm.scan(lambda c, x: c, 0.0, Y), TypeError,
      ("scan: f returns a Var, but must return a pair: the carry and the output!")),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, checkpoints=0), vm.DomainError,

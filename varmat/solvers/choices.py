@@ -26,9 +26,9 @@ from varmat.programs.build.symbol import called, is_symbol
 from varmat.programs.ir.program import Program, RecordingError, Value
 from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.guards import GUARD
-from varmat.programs.record.conditions import Condition
+from varmat.programs.record.conditions import Condition, as_number, is_truth
 from varmat.programs.run.constants import NotSharedError, Signature
-from varmat.solvers.inner import Inner, filled, zeros_like
+from varmat.solvers.inner import Inner, filled, restored, zeros_like
 from varmat.solvers.scan import scan
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
@@ -180,18 +180,21 @@ def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
     def of_leaves(inner: Inner, *leaves: Operand) -> list[Operand]:
         y = inner((), leaves)
         patterns.append(y)
+        if [*map(is_truth, leaves_of(y))] != [*map(is_truth, leaves_of(patterns[0]))]:
+            raise TypeError(f"{name}: one function returns truth values where another does not!")
         if structure_of(y) != structure_of(patterns[0]):
             raise ShapeError(
                 f"{name}: a function returns the structure {structure_of(y)}, but must return that "
                 f"of the first, {structure_of(patterns[0])}!"
             )
-        return leaves_of(y)
+        return [*map(as_number, leaves_of(y))]
 
     points, functions = [*map(value_now, leaves)], [partial(of_leaves, inner) for inner in inners]
     now = _number(value_now(index), len(functions))
     choices = _shared(Choices(name, functions, points, now))
     result = chosen(np.reshape(index, ()), *leaves, choices=choices)
-    return rebuilt(patterns[0], result)
+    truths = [*map(is_truth, leaves_of(patterns[0]))]
+    return rebuilt(patterns[0], restored(result, truths))
 
 
 def _shared(choices: Choices) -> Choices:
@@ -397,7 +400,9 @@ def while_loop(
     ([2.0, 3.0], 0.25)
     """
     name = "while_loop"
-    if current_tape().watch is None or not is_differentiable([*leaves_of([init, args])]):
+    if current_tape().watch is None or not is_differentiable(
+        [*map(as_number, leaves_of([init, args]))]
+    ):
         carry = init
         for _ in range(max_iterations):
             if not value_now(cond_fun(carry, *args)):
@@ -416,4 +421,4 @@ def while_loop(
     carry, _ = scan(step, init, None, *args, length=max_iterations)
     goes_on = cond_fun(carry, *args)
     # A value that is not finite is computed as it is written, which raises the error.
-    return map_leaves(lambda x, _: np.where(goes_on, np.nan, x), carry)
+    return map_leaves(lambda x, _: x if is_truth(x) else np.where(goes_on, np.nan, x), carry)

@@ -28,6 +28,7 @@ from varmat.programs.build.symbol import called, is_symbol, refuse
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.passes import optimised
+from varmat.programs.record.conditions import Condition, as_number
 from varmat.programs.run import has_native, runner_for
 from varmat.typing import Function, Operand, Result
 
@@ -46,6 +47,13 @@ def zeros_like(x: Operand) -> Result:
 def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
     """Replace adjoints of None by zeros."""
     return [zeros_like(x) if item is None else item for item, x in zip(g, like, strict=True)]
+
+
+def restored(leaves: Sequence[Operand], are_truths: Sequence[bool]) -> list[Operand]:
+    """Make truth values again of the leaves that were some: as numbers they went through a loop."""
+    return [
+        np.not_equal(x, 0.0) if is_one else x for x, is_one in zip(leaves, are_truths, strict=True)
+    ]
 
 
 class KernelRunners:
@@ -79,12 +87,12 @@ class KernelRunners:
 
 
 class _Place:
-    """The index of a variable among the arguments."""
+    """The index of a variable among the arguments; `is_truth` if it is one of zeros and ones."""
 
-    __slots__ = ("index",)
+    __slots__ = ("index", "is_truth")
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    def __init__(self, index: int, is_truth: bool) -> None:
+        self.index, self.is_truth = index, is_truth
 
 
 def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndarray:
@@ -153,10 +161,12 @@ class Inner:
 
     def _place(self, leaf: Operand, _: str) -> Result:
         is_data = self._with_data and getattr(leaf, "dtype", type(leaf)) in (float, np.float64)
-        if not (is_data or isinstance(leaf, (ArrayMethods, MatVar)) or is_differentiable(leaf)):
+        is_truth = type(leaf) is Condition
+        is_variable = is_truth or isinstance(leaf, (ArrayMethods, MatVar))
+        if not (is_data or is_variable or is_differentiable(leaf)):
             return leaf
-        self.leaves.append(leaf)
-        return _Place(len(self.leaves) - 1)
+        self.leaves.append(as_number(leaf))
+        return _Place(len(self.leaves) - 1, is_truth)
 
     def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
         """Return the arguments with other leaves. Raise for symbols, because a user's function may
@@ -165,9 +175,14 @@ class Inner:
         """
         if any(map(is_symbol, leaves)):
             refuse()
-        result: tuple[Operand, ...] = map_leaves(
-            lambda x, _: _ieee(leaves[x.index] if type(x) is _Place else x), self._arguments
-        )
+
+        def argument(x: Operand, _: str) -> Operand:
+            if type(x) is not _Place:
+                return _ieee(x)
+            leaf = leaves[x.index]
+            return np.not_equal(leaf, 0.0) if x.is_truth else _ieee(leaf)
+
+        result: tuple[Operand, ...] = map_leaves(argument, self._arguments)
         return result
 
     def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:

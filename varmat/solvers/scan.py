@@ -24,7 +24,8 @@ from varmat.interrupts import Noted
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program
 from varmat.programs.kernels.loop import Loop
-from varmat.solvers.inner import Inner, KernelRunners, filled, zeros_like
+from varmat.programs.record.conditions import as_number, is_truth
+from varmat.solvers.inner import Inner, KernelRunners, filled, restored, zeros_like
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["scan"]
@@ -347,7 +348,7 @@ def scan(
     TapeError
         If `f` uses variables that are not its arguments, or reads the value of one.
     TypeError
-        If `f` does not return a pair.
+        If `f` does not return a pair, or truth values in the carry where `init` has numbers.
 
     Notes
     -----
@@ -355,8 +356,9 @@ def scan(
     forward, and one of its contributions to adjoints, which runs backwards. In long loops, what no
     step needs from the one before is computed for all steps at once. Where the recording is not
     valid, the loop is evaluated as it is written. All numbers of `init` and `xs` reach `f` as
-    floating-point variables, elements of integer arrays too. Second derivatives are loops over the
-    derivative of `f`. Arguments and results are as in JAX's function of this name [1]_.
+    floating-point variables, elements of integer arrays too; truth values stay truth values. Second
+    derivatives are loops over the derivative of `f`. Arguments and results are as in JAX's function
+    of this name [1]_.
 
     Anything that `f` reads from elsewhere is read once for each call.
 
@@ -381,16 +383,20 @@ def scan(
     if checkpoints is not None and not checkpoints > 0:
         raise outside(name, "checkpoints", checkpoints, "be positive")
     inner = Inner(name, f, args)
-    carried = _leaves(name, "init", init)
+    carried, flags = _leaves(name, "init", init), [*map(is_truth, leaves_of(init))]
+    row_flags = [] if xs is None else [*map(is_truth, leaves_of(xs))]
     columns, count = _columns(name, xs, length)
     shared = [to_varmat(x) if isinstance(x, MatVar) else x for x in inner.leaves]
     row = [_number(x[-1 if reverse else 0]) for x in map(value_now, columns)]
-    saved: list[Operand] = []
+    patterns: list[Operand] = []
 
     def of_leaves(
         carried: LeafSequence, row: LeafSequence, shared: LeafSequence
     ) -> tuple[list[Operand], list[Operand]]:
-        pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
+        now, x = rebuilt(init, restored(carried, flags)), None
+        if xs is not None:
+            x = rebuilt(xs, restored(row, row_flags))
+        pair = inner((now, x), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"{name}: f returns a {type(pair).__name__}, but must return a pair: the "
@@ -399,8 +405,14 @@ def scan(
         after, y = pair
         if _nesting(after) != _nesting(init):
             raise ShapeError(f"{name}: the carry returned by f must have the structure of init!")
-        saved[:] = [y]
-        return leaves_of(after), [] if y is None else leaves_of(y)
+        if [*map(is_truth, leaves_of(after))] != flags:
+            raise TypeError(
+                f"{name}: the carry returned by f must have truth values where init has, and "
+                "numbers elsewhere!"
+            )
+        patterns[:] = [y]
+        created = [] if y is None else leaves_of(y)
+        return [*map(as_number, leaves_of(after))], [*map(as_number, created)]
 
     body = Body(name, of_leaves, [*map(value_now, carried)], row, [*map(value_now, shared)])
     columns = [x[::-1] for x in columns] if reverse else columns
@@ -409,9 +421,12 @@ def scan(
         if body.carried + body.stacked
         else ([], [])
     )
-    (pattern,) = saved
-    result = [x[::-1] for x in result] if reverse else result
-    return rebuilt(init, last), None if pattern is None else rebuilt(pattern, result)
+    (pattern,) = patterns
+    last = restored(last, flags)
+    if pattern is None:
+        return rebuilt(init, last), None
+    result = restored(result, [*map(is_truth, leaves_of(pattern))])
+    return rebuilt(init, last), rebuilt(pattern, [x[::-1] for x in result] if reverse else result)
 
 
 def _run(
@@ -461,7 +476,7 @@ def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
     result: list[Operand] = []
 
     def add(leaf: object, path: str) -> None:
-        leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
+        leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else as_number(leaf)
         result.append(
             leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")
         )

@@ -219,9 +219,11 @@ class Condition:
         self, operation: Operation, operands: Sequence[Operand], settings: Settings
     ) -> Operand:
         """Apply an operation. Of truth values only, NumPy's functions may make truth values."""
-        if _are_truths(operands):
+        are_truths = _are_truths(operands)
+        if are_truths and operation.name != "where":
             refuse_look()
-        return operation(*_as_numbers(operands), **settings)
+        result = operation(*_as_numbers(operands), **settings)
+        return Condition(result) if are_truths else result
 
     def __getitem__(self, index: Index) -> Operand:
         return Condition(self.variable[index])
@@ -307,12 +309,22 @@ class Condition:
         refuse_look()
 
 
+def as_number(x: Operand) -> Operand:
+    """Return the numbers of a condition, which are a variable; other operands are unchanged."""
+    return x.variable if type(x) is Condition else x
+
+
+def is_truth(x: Operand) -> bool:
+    """Return whether an operand is a truth value, or an array of them."""
+    return type(x) is bool or getattr(x, "dtype", None) == BOOL
+
+
 def _as_numbers(operands: Sequence[Operand]) -> list[Operand]:
-    return [x.variable if type(x) is Condition else x for x in operands]
+    return [*map(as_number, operands)]
 
 
 def _are_truths(operands: Sequence[Operand]) -> bool:
-    return all(type(x) is bool or getattr(x, "dtype", None) == BOOL for x in operands)
+    return all(map(is_truth, operands))
 
 
 def _value_now(x: object) -> Operand:
@@ -325,7 +337,7 @@ def _lost_truths(result: object, expected: object) -> bool:
     """
     if isinstance(expected, (tuple, list)):
         return any(map(_lost_truths, result, expected))  # type: ignore[call-overload]
-    return type(result) in VARIABLES and getattr(expected, "dtype", None) == BOOL
+    return type(result) in VARIABLES and is_truth(expected)
 
 
 def _is_word(x: Operand) -> bool:
