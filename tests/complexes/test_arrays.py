@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from comparing import close, equal
 from complexes.pairs import of_pair, of_pairs, parts, recorded
+from numpy.testing.overrides import get_overridable_numpy_array_functions
 
 import varmat as vm
 from varmat.core.dispatch import COMPLEX, is_complex
@@ -31,9 +32,40 @@ def test_joining_and_moving():
         np.append(z, 1j), np.repeat(z, 2), np.tile(z, 2), np.roll(z, 1), np.insert(z, 1, 2.0),
         np.delete(z, 0, axis=1), np.diff(z), np.split(z, 3, axis=1)[1],
         np.take(z, [2, 0], axis=1), np.diff(z, prepend=1j), np.pad(z, 1, constant_values=2j),
-        np.where(x > 0.0, z, x), np.where(EVEN, 1j, z), np.atleast_2d(z[0]),
+        np.where(x > 0.0, z, x), np.where(z, z, x), np.where(EVEN, 1j, z), np.atleast_2d(z[0]),
         np.select([x > 0.5, x > 0.0], [z, 2.0 * x], 1j),
     )), A, B, A + 0.3))  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("arguments", [
+    lambda z, x: ((z,), {}), lambda z, x: ((z, x), {}), lambda z, x: ((x, z), {}),
+    lambda z, x: ((z, z), {}), lambda z, x: ((z, 2.0, 1j), {}), lambda z, x: ((x, 2.0, z), {}),
+    lambda z, x: ((z, x, x), {}), lambda z, x: ((z, None, 1j), {}), lambda z, x: ((x, x, z), {}),
+    lambda z, x: ((0.7, np.arange(3.0), z, x[0], 1j), {}), lambda z, x: (([z, x],), {}),
+    lambda z, x: ((np.array([-0.5, 0.7, 9.0]), np.arange(3.0), z), {"left": 2.0, "right": 1j}),
+    lambda z, x: ((z,), {"to_end": x}), lambda z, x: ((z, 1, -1, x[:1], 2.0), {}),
+    lambda z, x: ((z, None, None, None, False, 3.0), {}),
+    lambda z, x: (([x], [z]), {}), lambda z, x: (([z], [x]), {}),
+    lambda z, x: ((x,), {"where": z}), lambda z, x: ((EVEN * 1j,), {"where": z}),
+    lambda z, x: ((z,), {"where": EVEN}), lambda z, x: ((z,), {"axis": 0}),
+])  # fmt: skip
+def test_functions_of_numpy_take_complex_variables_anywhere_as_complex_arrays_or_refuse(arguments):
+    # One has arbitrary elements, one takes functions, and complex variables have memory of pairs.
+    others = {np.empty_like, np.piecewise, np.shares_memory, np.may_share_memory}
+    for function in get_overridable_numpy_array_functions() - others:
+
+        def f(x, y, function=function):
+            args, settings = arguments(x + 1j * y, x)
+            result = function(*args, **settings)
+            output = result if isinstance(result, (tuple, list)) else [result]
+            return sum(np.sum(np.real(part) + 2.0 * np.imag(part)) for part in output) + x[0]
+
+        try:
+            found, expected = vm.value_and_grad(f, (0, 1))(V, W)[0], float(f(V, W))
+        except (TypeError, ValueError, AttributeError, IndexError, KeyError):
+            continue
+        np.testing.assert_allclose(found, expected, 1e-13, err_msg=function.__name__)
 
 
 def test_matrices_and_parts_of_them():

@@ -50,22 +50,29 @@ PARTWISE: dict[tuple[int, ...], str] = {
     (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims "
     "flip fliplr flipud rot90 broadcast_to concatenate stack hstack vstack dstack column_stack "
     "block split array_split "
-    "hsplit vsplit dsplit unstack sum nansum mean cumsum cumulative_sum diff ediff1d trace "
+    "hsplit vsplit dsplit unstack mean cumsum cumulative_sum trace "
     "diagonal diag diagflat tril triu "
     "roll repeat tile take take_along_axis delete resize copy trim_zeros pad trapezoid gradient",
     (0, 1): "append",
     (0, 2): "insert",
     (1,): "compress extract",
-    (2,): "interp",
+    (0, 1, 2): "ediff1d",
+    (0, 3, 4): "diff",
+    (0, 5): "sum nansum",
+    (2, 3, 4): "interp",
 }
 
 
 # Settings that are numbers of the same kind as the array.
-NUMBERS = frozenset({"initial", "prepend", "append", "constant_values"})
+NUMBERS = frozenset(
+    {"initial", "prepend", "append", "constant_values", "left", "right", "to_begin", "to_end"}
+)
 
 
 def _position(x: Operand, which: int) -> Result:
     """Take the real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
+    if x is None:
+        return None
     if isinstance(x, (list, tuple)):
         return type(x)(_position(item, which) for item in x)
     if is_complex(x):
@@ -97,6 +104,11 @@ def partwise(function: Function, positions: tuple[int, ...]) -> Result:
             raise TypeError(
                 f"{function.__name__}: out is given, but must be left out for complex variables!"
             )
+        others = {**{f"operand {i + 1}": x for i, x in enumerate(args) if i not in positions},
+                  **{name: x for name, x in settings.items() if name not in NUMBERS}}  # fmt: skip
+        for name, x in others.items():
+            if is_complex(x):
+                raise TypeError(f"{function.__name__}: {name} is complex, but must be real!")
         re, im = (
             function(
                 *(_position(x, which) if i in positions else x for i, x in enumerate(args)),
@@ -124,7 +136,7 @@ _register()
 for _op in (moved, broadcast_to):
     COMPLEX[_op] = partwise(_op, (0,))
 COMPLEX[add_diag] = partwise(add_diag, (0, 1))
-COMPLEX[np.add, "reduce"] = lambda a, axis=0, **settings: np.sum(a, axis=axis, **settings)
+COMPLEX[np.add, "reduce"] = lambda a, axis=0, **settings: COMPLEX[np.sum](a, axis=axis, **settings)
 COMPLEX[np.add, "accumulate"] = lambda a, axis=0: np.cumsum(a, axis=axis)
 COMPLEX[np.multiply, "reduce"] = lambda a, axis=0: np.prod(a, axis=axis)
 
@@ -138,6 +150,8 @@ def average(a: Operand, axis: Axis = None, weights: Operand = None, **settings: 
 
 @answers_for(np.where)
 def where(condition: Operand, x: Operand, y: Operand) -> Result:
+    if is_complex(condition):
+        condition = np.not_equal(condition, 0.0)
     (a, b), (c, d) = parts(x, "where: x"), parts(y, "where: y")
     return joined(
         np.where(condition, a, c),
@@ -149,6 +163,8 @@ def where(condition: Operand, x: Operand, y: Operand) -> Result:
 def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Result:
     result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        if is_complex(condition):
+            raise TypeError("select: condlist is complex, but must be boolean!")
         result = np.where(condition, choice, result)
     return result
 
@@ -244,6 +260,8 @@ def bilinear(function: Function, a: Operand, b: Operand, name: str) -> Result:
 
 def _product(function: Function, conjugates: int | None = None) -> Result:
     def answer(a: Operand, b: Operand, *more: Operand, **settings: Setting) -> Result:
+        if is_complex([*more, *settings.values()]):
+            raise TypeError(f"{function.__name__}: only its two operands may be complex!")
         a, b = np.conjugate(a) if conjugates == 0 else a, np.conjugate(b) if conjugates == 1 else b
         return bilinear(lambda x, y: function(x, y, *more, **settings), a, b, function.__name__)
 

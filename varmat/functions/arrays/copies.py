@@ -122,4 +122,6 @@ def full_like(
             np.shape(a) if shape is None else shape, fill_value, FLOAT64 if dtype is None else dtype
         )
     check_settings(np.full_like, dtype=dtype)
+    if dispatch.is_complex(fill_value):
+        raise TypeError("full_like: fill_value is complex, but must be real, as a is!")
     return broadcast_to(fill_value, shape=np.shape(a) if shape is None else shape)
