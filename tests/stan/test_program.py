@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import close_slopes, refuses
+from comparing import close, close_slopes, refuses
 from numpy.testing import assert_allclose
 
 import varmat as vm
+from varmat.stan import syntax as s
 from varmat.stan.data import from_dump
 
 SCHOOLS = """
@@ -295,3 +296,31 @@ def test_a_model_says_what_its_recording_makes_of_loops() -> None:
 def test_representations_that_cannot_be_forced(forced: Any, message: str) -> None:
     model = vm.stan.Program(REPRESENTED).model
     refuses(ValueError, message, model, {}, representation=forced)
+
+
+def test_variables_of_one_name_are_told_apart() -> None:
+    """Scopes that have ended leave their names to others; variables of blocks keep theirs."""
+    program = vm.stan.Program("""
+      functions {
+        real f(real x) { real z = 0; for (j in 1:2) { real y = j; z += x * y; } return z; }
+      }
+      data { int N; array[N] int n; }
+      parameters { real mu; }
+      transformed parameters { real s = 0; for (j in 1:N) s += f(mu) / j; }
+      model {
+        for (i in 1:N) for (j in 1:n[i]) target += mu * j;
+        for (i in 1:N) { real t = i * mu; for (j in 1:3) target += t * j; }
+        { real t = 2; real z = mu; target += f(t) * z * s; }
+      }
+      generated quantities { real t = mu; real j = 2; { real z = t; j += z; } }
+    """)
+    names = [node.name for node in s.walk([program.tree.transformed_parameters, program.tree.model])
+             if isinstance(node, s.For | s.Declaration)]  # fmt: skip
+    assert names == ["s", "j'", "i", "j''", "i'", "t'", "j'''", "t''", "z"]
+    assert [d.name for d in program.tree.generated_quantities[:2]] == ["t", "j"]
+    assert "'" not in program.to_python()
+    model = program.model({"N": 4, "n": [3, 0, 2, 1]})
+    mu = 0.3
+    s_ = 3 * mu * sum(1 / j for j in range(1, 5))
+    expected = mu * (6 + 3 + 1) + 6 * mu * 10 + 6 * mu * s_
+    close(model.log_density(np.array([mu])), expected, 1e-13)

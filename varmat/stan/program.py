@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from varmat.stan.checks import check
 from varmat.stan.parser import parse
+from varmat.stan.syntax import distinguish
 
 # The methods import what runs or translates a program, because these imports take ten times as long
 # as reading and checking it.
@@ -62,7 +63,7 @@ class Program:
     def __init__(self, source: str | Path, include_paths: Sequence[str | Path] = ()) -> None:
         self._source = source, tuple(include_paths)
         self.tree = parse(source, include_paths)
-        check(self.tree)
+        distinguish(check(self.tree))
         self.notes = self.tree.notes
 
     @cached_property

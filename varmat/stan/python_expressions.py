@@ -72,6 +72,7 @@ _CONSTANTS = {
 
 def renamed(name: str) -> str:
     """Convert a name of the program to one of Python."""
+    name = name.rstrip(s.PRIME)
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 

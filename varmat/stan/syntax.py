@@ -22,7 +22,8 @@ statements, with or without braces; each name of `real x, y;` has its own `Decla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -423,6 +424,55 @@ def in_a_row(e: Binary) -> list[Binary]:
 def names_in(node: object) -> Iterator[str]:
     """Yield the names of variables in a tree."""
     return (x.name for x in walk(node) if isinstance(x, VariableName))
+
+
+# What is added to the name of a variable for each earlier one of the name, whose scope has ended.
+PRIME = "'"
+
+
+def distinguish(program: ProgramTree) -> None:
+    """Give the variables of a checked program different names, so that names tell them apart.
+    Those of whole blocks keep theirs.
+    """
+    for definition in program.functions:
+        named: dict[str, str] = {argument.name: argument.name for argument in definition.arguments}
+        _distinguish(definition.body or [], named, Counter(named.values()))
+    blocks: list[Sequence[Statement]] = [
+        program.data, program.transformed_data, program.parameters,
+        program.transformed_parameters, [Braces(program.at, program.model)],
+        program.generated_quantities,
+    ]  # fmt: skip
+    named = {x.name: x.name for block in blocks for x in block if isinstance(x, Declaration)}
+    count = Counter(named.values())
+    for block in blocks:
+        for x in block:
+            _distinguish(x.value if isinstance(x, Declaration) else x, named, count)
+
+
+def _distinguish(node: object, named: dict[str, str], count: Counter[str]) -> None:
+    """Rename the variables in a tree; `named` are the present names of those in scope."""
+
+    def declare(x: Declaration | For | ForEach) -> None:
+        name, x.name = x.name, x.name + PRIME * count[x.name]
+        named[name] = x.name
+        count[name] += 1
+
+    if isinstance(node, list):
+        named = dict(named)
+        for item in node:
+            _distinguish(item, named, count)
+    elif isinstance(node, VariableName):
+        node.name = named.get(node.name, node.name)
+    elif isinstance(node, For | ForEach):
+        named = dict(named)
+        _distinguish([x for x in parts(node) if x is not node.body], named, count)
+        declare(node)
+        _distinguish(node.body, named, count)
+    elif isinstance(node, SyntaxNode):
+        for part in parts(node):
+            _distinguish(part, named, count)
+        if isinstance(node, Declaration):
+            declare(node)
 
 
 def root(target: Expression) -> str:

@@ -390,16 +390,12 @@ class VectorizedLoop(VectorizedExpressions):
         branches = [x.condition for x in s.walk(w.body) if isinstance(x, s.If)]
         self._splits_again |= any(x.data and self.varies(x) for x in branches)
         with self._translator.scope():
-            slot, count = self._translator.declare(w.name, types.INT), self._count
-            # Another loop whose bounds differ may use the same name.
-            has_lanes = w.name in self._varying
-            if has_lanes:
-                self._slots.add(slot)
+            slot = self._translator.declare(w.name, types.INT)
             body = self.block(s.Braces(w.at, w.body))
 
         def run(f: Frame) -> None:
             for i in range(lower(f), upper(f) + 1):
-                f[slot] = np.full(f[count], i) if has_lanes else i
+                f[slot] = i
                 body(f)
 
         return run
