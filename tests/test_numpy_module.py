@@ -343,6 +343,9 @@ def test_dtypes_of_variables():
         assert np.r_[x[0]].shape == (1,)
         assert np.ones_like(x).tolist() == [1.0, 1.0]
         assert np.full_like([x[0], 1.0], 2.5).tolist() == [2.5, 2.5]
+        # The dtype is that of the array, as in NumPy.
+        assert np.full_like(np.array([3, 4]), x[0]).tolist() == [int(vm.value(x[0]))] * 2
+        assert np.full_like(np.array([True]), x[0] * 0.0).tolist() == [False]
 
 
 # --- what stays plain ---

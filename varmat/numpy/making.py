@@ -281,8 +281,6 @@ def full_like(
         return _new(np.full_like(a, fill_value, dtype, order, subok, shape, **settings))
     a = asarray(a)
     shape = np.shape(a) if shape is None else shape
-    if holds(fill_value):
-        return full(shape, fill_value, dtype)
     return full(shape, fill_value, a.dtype if dtype is None else dtype)
 
 
