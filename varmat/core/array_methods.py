@@ -44,9 +44,11 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
         if dispatch.is_watched(self):
             return dispatch.constant(ufunc, (self, other), {})
         x, y = self._plain, getattr(other, "_plain", other)
-        if type(x) is float and (type(y) is float or type(y) is int):
-            return _TRUTHS[compare(x, y)]
-        return compare(dispatch.plain(self), dispatch.plain(other))
+        if type(x) is float:
+            if type(y) is float or type(y) is int:
+                return _TRUTHS[compare(x, y)]
+            x = np.float64(x)
+        return compare(x, dispatch.plain(y))
 
     return method
 
