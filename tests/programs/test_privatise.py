@@ -47,9 +47,11 @@ def test_variables_that_are_handed_on_are_not():
         _statements(s.If(z, [assign], [s.Compute(z, SAME, (0.0,))])),
         _statements(s.Compute(z, ADD, (z, 1.0)), read), _statements(many, element),
         _statements(fill(1.0, 3.0), element),           _statements(fill(0.0, 2.0), element),
-        _statements(s.Store(own, (0,), 1.0), element),
+        _statements(s.Store(own, (0,), 1.0), element),  _statements(s.Fill(own, 1.0), element),
     ):  # fmt: skip
+        own.is_temporary = False  # as long as no pass has shown that it is
         assert not s.declared(privatised(statements, []))
+    own.is_temporary = False
     assert not s.declared(privatised(_statements(fill(0.0, 3.0), element), [own]))
 
 

@@ -55,8 +55,6 @@ def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
     for y in statements:
         if isinstance(y, (s.Compute, s.Load)) and y.out is x:
             return x not in s.reads([y])
-        if isinstance(y, s.Fill) and y.array is x:
-            return y.value is not x
         if (
             isinstance(y, s.If)
             and y.holds is not x
