@@ -335,13 +335,12 @@ class Periods:
                 x[start : start + period * trips].reshape(trips, period, -1)
                 for x in (self.producer, self._distance, self.part)
             )
-            # The result of one iteration, which all later ones read.
+            # A result of the first iteration, which this one and all later ones read.
             fixed = (result == result[0]).all(0) & (result[0] >= start)
             moves = (distance != distance[-1]) | (part != part[-1])
             changes = np.flatnonzero((moves & ~(result < start).all(0)).any((1, 2)))
             if fixed.any():
-                skipped = (int(result[0][fixed].max()) - start) // period + 1
-                start, trips = start + skipped * period, trips - skipped
+                start, trips = start + period, trips - 1
             elif not len(changes):
                 return Stretch(start, period, trips)
             elif trips - changes[-1] > LEAST:
