@@ -144,7 +144,7 @@ def _spread(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:
     if n == 1:
         columns = 8
     if m == 1:
-        rows = max(8 * n, columns * n)
+        rows = 8 * n
     return rows, columns
 
 
