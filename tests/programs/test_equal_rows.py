@@ -66,6 +66,11 @@ def test_runners(name, runner):
 OTHER = np.linspace(0.0, 1.0, N)
 
 
+def with_one_assigned(rows, x):
+    rows[3] = x
+    return rows
+
+
 @pytest.mark.parametrize("f", [
     lambda q: np.sum(np.exp(q[0] * OTHER)),
     lambda q: vm.bernoulli_logit_lpmf(Y, np.repeat(q, 36)[:N] * Z),
@@ -73,8 +78,10 @@ OTHER = np.linspace(0.0, 1.0, N)
     lambda q: np.sum(np.diff(np.exp(q[0] * Z)) ** 2),
     lambda q: np.sum(np.exp(q[0] * Z)[::-1] * Z),
     lambda q: np.sum(np.sort(np.exp(q[0] * Z)) * Z),
+    lambda q: np.sum(np.where(np.exp(q[0] * TABLE) @ np.exp(q[1] * TABLE).T > 3.0, q[2], q[3])),
+    lambda q: np.sum(np.where(with_one_assigned(np.exp(q[0] * Z), q[1]) > 1.2, q[2], q[3])),
 ], ids=["different rows", "repeated parameters", "cumulative sums", "differences", "reversed",
-        "sorted"])  # fmt: skip
+        "sorted", "all pairs of rows", "an element that is assigned"])  # fmt: skip
 def test_other_functions_keep_their_rows(f):
     kept, fewer = programs(f)
     assert longest(fewer) == longest(kept)

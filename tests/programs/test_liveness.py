@@ -37,7 +37,9 @@ def test_sums_are_not_kept():
     assert "total" not in kept(ragged)
     total, i = s.Cell("total", False), s.Cell("i")
     assert is_sum([s.Add(total, i)], total)
-    assert not is_sum([s.Add(total, i), s.Compute(i, SAME, (total,))], total)
+    read, assigned = s.Compute(i, SAME, (total,)), s.Compute(total, SAME, (0.0,))
+    for others in ([read], [assigned], [read, assigned]):
+        assert not is_sum([s.Add(total, i), *others], total)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,9 @@ def branches(w):
         with w.inside() as no:
             w.write(s.Increment(w.apply(MULTIPLY, m, w.load(w.x, 0))))
         w.write(s.If(w.apply(EVEN, i), [], no))
+        with w.inside() as no:
+            w.write(s.Compute(m, TANH, (m,)))
+        w.write(s.If(w.apply(EVEN, w.load(w.n, i)), [], no))
     w.write(s.Store(w.out, (3,), m))
 
 
@@ -130,6 +133,8 @@ def overwritten(w):
             w.write(s.Store(own, (s.Affine(((j, 1),), 1),), w.apply(FRACTION, x, y)))
             w.write(s.Store(own, (j,), w.apply(SIN, w.apply(MULTIPLY, x, y))))
         k = w.load(w.n, i)
+        with w.loop(0, k) as j:
+            w.write(s.Store(own, (0,), w.apply(FRACTION, w.load(own, 0), w.load(w.x, j))))
         w.write(s.Increment(w.load(own, k)))
         w.write(s.Store(w.out, (k,), w.apply(MULTIPLY, w.load(w.out, k), w.load(own, 3))))
         with w.loop(0, 3) as j:

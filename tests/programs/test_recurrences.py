@@ -16,11 +16,11 @@ X, Z = 0.5 * RNG.normal(size=(2, 68))
 
 
 def vectors_of_two_lags(q):
-    h, total = [q[:3], q[3:6]], 0.0
+    h, total, turned = [q[:3], q[3:6]], 0.0, q[6:9]
     for t in range(50):
         h.append(np.tanh(h[-1] * q[t] - 0.3 * h[-2] + DATA[t]) * np.sum(h[-2]) * 0.4)
-        total = total + np.sum(h[-1]) + q[t]
-    return total + np.sum(np.stack(h[-20:]) ** 2) + h[-2] @ h[25]
+        total, turned = total + np.sum(h[-1]) + q[t], turned[::-1] + q[t]
+    return total + np.sum(np.stack(h[-20:]) ** 2) + h[-2] @ h[25] + turned[0] * turned[1]
 
 
 def matrices(q):
@@ -66,7 +66,7 @@ def two_loops(q):
     for t in range(36):
         x = np.maximum(np.tanh(x - 0.3 * first[t // 2]), -x / (1.0 + x * x))
         total = total - 0.5 * x + q[t]
-    return total + x
+    return np.tanh(0.1 * total) + x
 
 
 def sums_of_several_kinds(q):

@@ -30,6 +30,7 @@ TRACED = {
     "parts": lambda x, y, s:
         x[1] + x[:, ::-1][0] * x[0, 1] + x[..., 1:2] + x[None, 1][0] + y[[0, 0, 1]]
         + x.T[[2, 1, 0], 0],
+    "cumulative": lambda x, y, s: np.add.accumulate(x) * np.multiply.accumulate(y) + s,
     "elements": lambda x, y, s: x[1, -1] * y[0] + y[-1] + s,
     "a mask": lambda x, y, s: x[X > 0.0] + x[:, np.array([True, False, True])].sum(),
     "rows of a matrix": lambda x, y, s: sum(row * (i + 1.0) for i, row in enumerate(x)) + len(x),
