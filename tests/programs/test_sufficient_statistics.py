@@ -45,6 +45,7 @@ REGRESSIONS = {
     "a GLM": lambda q: vm.normal_id_glm_lpdf(Y, X, q[0], q[:5], np.exp(q[5])),
     "a loop": by_rows,
     "sums of sums": lambda q: np.sum((SCALES - 2.0 * (Y - 3.0 * residuals(q))) ** 2) * q[3],
+    "negative rows": lambda q: np.sum(-residuals(q) * WEIGHTS) * q[3],
     "squares": lambda q: -0.5 * np.sum((residuals(q) / q[3]) ** 2),
     "an inner product": lambda q: residuals(q) @ residuals(q) * q[3],
     "weights": lambda q: np.sum(WEIGHTS * residuals(q) ** 2),
