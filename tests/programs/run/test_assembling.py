@@ -62,3 +62,14 @@ def test_elements_are_added_where_the_index_says(order, n):
     for found in run_all(program, values).values():
         close(found[0], expected, 1e-13, 1e-14)
         equal(found[1], values[places])
+
+
+def test_a_part_of_a_long_array_is_written_after_the_rest():
+    def f(x):
+        y = np.exp(x / np.sum(x))
+        y[5:30] = 2.0 * x[40:65]
+        return y @ np.cos(y[::-1])
+
+    recorded, x = vm.recorded(f, runner="native"), np.linspace(0.1, 1.0, 200)
+    recorded(x)
+    near(recorded(x**2), vm.value_and_grad(f)(x**2), 1e-13)
