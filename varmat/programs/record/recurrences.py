@@ -128,8 +128,8 @@ class Recurrence:
         result = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
         return result[item] if isinstance(result, Outputs) else result
 
-    def _sort(self, k: int) -> bool:
-        """Find out what an entry of the iteration reads. False if it cannot be in a loop."""
+    def _sort(self, k: int) -> None:
+        """Find out what an entry of the iteration reads."""
         start, period, _ = self.stretch
         rule, result, x, y = self.entries[k]
         layout = operands_of(rule)
@@ -140,8 +140,6 @@ class Recurrence:
             output, part = self.periods.producer[at, j], self.periods.part[at, j]
             if output[0] == PLAIN:
                 data = self._data(k, j)
-                if data is None:
-                    return False
                 is_fixed &= data is a
                 operands[j] = data
             elif (output < start).all():
@@ -151,7 +149,7 @@ class Recurrence:
                 if layout.takes_part and not is_same:
                     self.taken.add(k)
                     self._stand(result, ("taken", k), lambda: self._rows_taken(k))
-                    return True
+                    return
                 if is_same and not layout.takes_part:
                     key: Hashable = ("fixed", int(output[0]), int(part[0]), item)
                     self.fixed[key] = a
@@ -173,7 +171,6 @@ class Recurrence:
             self.hoisted.add(k)
         else:
             self.trip.append((rule, result, *layout.join(rule, x, y, operands)))
-        return True
 
     def _stand(
         self, stand: Operand, key: Hashable, rows: Callable[[], Rows] | None = None
@@ -185,7 +182,7 @@ class Recurrence:
 
     def _data(self, k: int, j: int) -> Operand:
         """Return a placeholder for plain data in the entry: the data, if they are the same in all
-        iterations; None if no rows can be made of them.
+        iterations.
         """
         column = self._column(k, j)
         x = column[0]
@@ -194,12 +191,10 @@ class Recurrence:
         is_array = isinstance(x, np.ndarray) and x.ndim > 0
         if not is_array and not isinstance(x, (float, int, np.float64)):
             return x  # equal, as a setting
-        array = np.array(column) if is_array else np.array(column, np.float64)
+        array = np.array(column, np.float64)
         rows = array.reshape(len(column), -1)
         if (rows.view(np.uint8) == rows[:1].view(np.uint8)).all():
             return x
-        if array.dtype != np.float64:
-            return None
         # Another object, because the first may be elsewhere in the iteration.
         data = x.copy() if is_array else float.fromhex(float(x).hex())
         value = self.outer.builder.constant(array)
@@ -263,9 +258,9 @@ class Recurrence:
     # --- the loop ---
 
     def is_written(self) -> bool:
-        """Write the loop; False if the stretch is not a recurrence, or cannot be one."""
-        if not all(map(self._sort, range(self.stretch.period))):
-            return False
+        """Write the loop; False if the stretch is a short recurrence."""
+        for k in range(self.stretch.period):
+            self._sort(k)
         self.sums = [slot[:2] for slot in self.slots if self._is_sum(slot)]
         self.carried = [slot for slot in self.slots if slot[:2] not in self.sums]
         if self.carried and self.stretch.trips < LONG:
