@@ -27,6 +27,19 @@ def missing(q):
     return total
 
 
+def interrupted(q):
+    """By an entry of many operands, so that the loop begins after it. A part of a sum is read."""
+    mean, total = 0.0, 0.0
+    for t in range(N):
+        mean = np.tanh(q[0] * mean + q[1])
+        if t == 5:
+            mean = 0.1 * np.sum(np.stack([mean] * 20))
+        elif G[t]:
+            part = total - (Y[t] - mean) ** 2
+            total, mean = part + q[2], mean + 0.1 * np.sin(part)
+    return total
+
+
 def kalman(q):
     m, p, total, means = q[3], np.exp(q[0]), 0.0, []
     for t in range(N):
@@ -76,7 +89,7 @@ def procedures(program):
 
 
 @pytest.mark.parametrize("runner", ["native", "numpy"])
-@pytest.mark.parametrize("f", [missing, kalman, lags, regression])
+@pytest.mark.parametrize("f", [missing, interrupted, kalman, lags, regression])
 def test_iterations_of_several_kinds(f, runner):
     recorded = vm.recorded(f, runner=runner)
     for q in (Q, OTHER):
