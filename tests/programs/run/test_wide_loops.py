@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from programs.test_procedures import BELOW, SOURCES, Writer, program, run
+from varmat.programs.build.scalar_functions import MULTIPLY
 from varmat.programs.ir import statements as s
 from varmat.programs.passes.reverse import Source
 from varmat.programs.run import has_native, runner_for
@@ -85,3 +86,21 @@ def test_vectors_end_where_a_pass_does(ends):
     assert run(kernel, "native", value, order)[0] == 66.0
     value[ends] = -1.0
     assert np.isnan(runner_for(program(kernel), "native")([value, order])[0])
+
+
+def test_places_that_a_pass_overwrites():
+    """The last vector has passes of the one before, whose places are then far beyond the array."""
+    x, start, out = (s.Storage((11,), name) for name in ("x", "start", "out"))
+    i = s.Cell("i", is_integer=True)
+    at, loaded, far = s.Cell(), s.Cell(), s.Cell()
+    body = [
+        s.Load(at, out, (i,)),      s.Load(loaded, x, (at,)),       s.Increment(loaded),
+        s.Compute(far, MULTIPLY, (loaded, 1e15)),                   s.Store(out, (i,), far),
+    ]  # fmt: skip
+    passes = s.For(i, 0.0, 10.0, body, most=11)
+    kernel = Source([x], [start], [out], [s.Fill(out, start), passes]).forward()
+    assert independent_loops(kernel, 8, lambda *_: True)
+    order = np.arange(11.0)[::-1]
+    total, found = run(kernel, "native", np.arange(1.0, 12.0), order)
+    assert total == 66.0
+    assert_allclose(found, (order + 1.0) * 1e15)
