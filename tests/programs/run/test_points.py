@@ -40,7 +40,7 @@ POINTS = RNG.normal(size=(43, 6))
 
 def both(f, points):
     """The outputs of a map, one point after the other and in lanes, and the runner."""
-    run = NativeRunner(record(f, (0,), (np.abs(POINTS[0]),), {}))
+    run = NativeRunner(record(f, (0,), (np.abs(points[0]),), {}))
     one, lanes = ([np.empty(len(points)), np.empty(points.shape)] for _ in range(2))
     run.map([points], one, 1)
     run.mapped = native.WORTH
@@ -62,6 +62,13 @@ def test_lanes_have_what_single_points_have(name, count):
     for x, y in ((values, lanes[0]), (gradients, lanes[1])):
         scale = np.max(np.abs(x[~ends]), initial=0.0)
         close(y[~ends], x[~ends], 1e-13, 1e-13 * scale)
+
+
+def test_parameters_that_are_not_read_have_derivatives_of_zero():
+    one, lanes, run = both(lambda x: np.sum(x[3:40] ** 2), RNG.normal(size=(19, 70)))
+    assert run._in_lanes is not None
+    for x, y in zip(one, lanes, strict=True):
+        close(y, x, 1e-14)
 
 
 @pytest.mark.parametrize("f", [
