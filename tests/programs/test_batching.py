@@ -138,6 +138,14 @@ def choices_and_truth_values(x):
     return lp
 
 
+def sums_in_any_order(x):
+    lp = 0.0
+    for t in range(60):
+        a, b = np.sin(x[t]), np.exp(x[t + 1])
+        lp = lp + np.tanh(a + b if FLOOR[t] else b + a)
+    return lp
+
+
 def observations_of_a_recurrence(x):
     a, b, c, s = (np.exp(x[i]) for i in range(1, 5))
     lp = 0.0
@@ -211,6 +219,7 @@ LOOPS = {
     "windows": (windows, even(53), 30),
     "small matrices": (small_matrices, even(80), 110),
     "choices and truth values": (choices_and_truth_values, even(150), 100),
+    "sums in any order": (sums_in_any_order, even(61), 15),
     "a recurrence": (observations_of_a_recurrence, np.full(5, -1.0), 4 * 999 + 70),
     "two recurrences": (two_recurrences, np.array([0.1, 0.2, -0.3, 0.4]), 3100),
     "states": (states, even(302), 70),
