@@ -49,6 +49,7 @@ REGRESSIONS = {
     "squares": lambda q: -0.5 * np.sum((residuals(q) / q[3]) ** 2),
     "an inner product": lambda q: residuals(q) @ residuals(q) * q[3],
     "weights": lambda q: np.sum(WEIGHTS * residuals(q) ** 2),
+    "a product with a matrix": lambda q: np.sum((q[0] * Z) @ X),
     "several lines": lambda q: np.sum((Y - q[:3, None] * Z) ** 2, axis=1) @ [1.0, 2.0, 3.0],
     "scales that are data": lambda q: vm.normal_lpdf(Y, q[0] + q[1] * Z, SCALES),
     "two likelihoods": lambda q: REGRESSIONS["a line"](q) + vm.normal_lpdf(Z, q[3], 1 + q[4] ** 2),
