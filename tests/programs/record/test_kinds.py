@@ -28,14 +28,17 @@ def missing(q):
 
 
 def interrupted(q):
-    """By an entry of many operands, so that the loop begins after it. A part of a sum is read."""
-    mean, total = 0.0, 0.0
+    """By an entry of many operands, so that the loop begins after it. A part of a sum is read, and
+    data that an array of variables has.
+    """
+    mean, total, y = 0.0, 0.0, np.zeros_like(q, shape=N)
+    y[:] = Y
     for t in range(N):
         mean = np.tanh(q[0] * mean + q[1])
         if t == 5:
             mean = 0.1 * np.sum(np.stack([mean] * 20))
         elif G[t]:
-            part = total - (Y[t] - mean) ** 2
+            part = total - (y[t] - mean) ** 2
             total, mean = part + q[2], mean + 0.1 * np.sin(part)
     return total
 
