@@ -207,8 +207,7 @@ class RowAnalysis:
         rows, size = self.known.get(id(v.base)), 8 * self.n
         if rows is None or v.strides[-1] != 8 or v.offset % size or len(v.shape) > 2:
             raise RowsNeededError
-        stride = v.strides[0] if len(v.shape) == 2 else 0
-        indices = [v.offset + i * stride for i in range(math.prod(v.shape[:-1]))]
+        indices = [v.offset + i * v.strides[0] for i in range(math.prod(v.shape[:-1]))]
         if any(at % size for at in indices):
             raise RowsNeededError
         return [rows[at // size] for at in indices]
