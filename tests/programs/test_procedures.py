@@ -267,12 +267,12 @@ def test_derivatives_are_differences(write):
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_an_array_that_a_pass_declares_begins_with_nan(runner):
     w, own = Writer(), s.Storage((2,), "own")
-    w.write(s.Fill(w.out, 0.0))
+    w.write(s.Fill(w.out, 1.0))
     with w.loop(0, 1) as i:
         w.write(s.Declare(own), s.Store(own, (i,), 1.0))
         w.write(s.Store(w.out, (i,), w.load(own, 0)))
     *_, out = run(Source([w.x], [w.n], [w.out], w.block).forward(), runner, np.ones(4), N)
-    np.testing.assert_array_equal(out, [1.0, np.nan, 0.0, 0.0])
+    np.testing.assert_array_equal(out, [1.0, np.nan, 1.0, 1.0])
 
 
 def test_sums_and_passes_apart_keep_nothing():
