@@ -62,7 +62,7 @@ BELOW = {
 # A module of each group whose modules import each other.
 CIRCLES = ["core.tape", "programs.ir.program", "programs.kernels.procedure"]
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2452, 14930
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2453, 14925
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]

@@ -435,42 +435,42 @@ def distinguish(program: ProgramTree) -> None:
     Those of whole blocks keep theirs.
     """
     for definition in program.functions:
-        named: dict[str, str] = {argument.name: argument.name for argument in definition.arguments}
-        _distinguish(definition.body or [], named, Counter(named.values()))
+        scope: dict[str, str] = {argument.name: argument.name for argument in definition.arguments}
+        _distinguish(definition.body or [], scope, Counter(scope.values()))
     blocks: list[Sequence[Statement]] = [
         program.data, program.transformed_data, program.parameters,
         program.transformed_parameters, [Braces(program.at, program.model)],
         program.generated_quantities,
     ]  # fmt: skip
-    named = {x.name: x.name for block in blocks for x in block if isinstance(x, Declaration)}
-    count = Counter(named.values())
+    scope = {x.name: x.name for block in blocks for x in block if isinstance(x, Declaration)}
+    count = Counter(scope.values())
     for block in blocks:
         for x in block:
-            _distinguish(x.value if isinstance(x, Declaration) else x, named, count)
+            _distinguish(x.value if isinstance(x, Declaration) else x, scope, count)
 
 
-def _distinguish(node: object, named: dict[str, str], count: Counter[str]) -> None:
-    """Rename the variables in a tree; `named` are the present names of those in scope."""
+def _distinguish(node: object, scope: dict[str, str], count: Counter[str]) -> None:
+    """Rename the variables in a tree; `scope` has the new name of each name in scope."""
 
     def declare(x: Declaration | For | ForEach) -> None:
         name, x.name = x.name, x.name + PRIME * count[x.name]
-        named[name] = x.name
+        scope[name] = x.name
         count[name] += 1
 
     if isinstance(node, list):
-        named = dict(named)
+        scope = dict(scope)
         for item in node:
-            _distinguish(item, named, count)
+            _distinguish(item, scope, count)
     elif isinstance(node, VariableName):
-        node.name = named.get(node.name, node.name)
+        node.name = scope.get(node.name, node.name)
     elif isinstance(node, For | ForEach):
-        named = dict(named)
-        _distinguish([x for x in parts(node) if x is not node.body], named, count)
+        scope = dict(scope)
+        _distinguish([x for x in parts(node) if x is not node.body], scope, count)
         declare(node)
-        _distinguish(node.body, named, count)
+        _distinguish(node.body, scope, count)
     elif isinstance(node, SyntaxNode):
         for part in parts(node):
-            _distinguish(part, named, count)
+            _distinguish(part, scope, count)
         if isinstance(node, Declaration):
             declare(node)
 
