@@ -344,3 +344,17 @@ def test_the_limit_of_steps_is_the_users():
     args = (lambda t, y: 1e3 * np.stack([y[1], -y[0]]), [1.0, 0.0], 0.0, [4.0])
     refuses(vm.DomainError, r"after 10000 steps .* the steps .* are used up", vm.ode_rk45, *args)
     close(vm.ode_rk45_tol(*args, 1e-6, 1e-6, 30_000)[0, 0], np.cos(4e3), 0.0, 0.05)
+
+
+@pytest.mark.parametrize("solve", [vm.ode_rk45, vm.ode_bdf])
+def test_truth_values_are_arguments_in_recordings_too(solve):
+    def f(q):
+        rate = lambda t, y, q, fast: -np.where(fast, 2.0, 1.0) * q * y  # noqa: E731
+        return np.sum(solve(rate, np.ones(2), 0.0, np.array([0.5, 1.0]), q, q > 0.2))
+
+    recorded = vm.recorded(f)
+    for q in (np.array([0.5, 0.1]), np.array([0.1, 0.7])):
+        exact = np.exp(-np.outer([0.5, 1.0], np.where(q > 0.2, 2.0, 1.0) * q))
+        close(recorded(q)[0], np.sum(exact), 1e-5)
+        # The truth values are operands, whose sensitivities the solver follows too.
+        close_slopes(recorded(q), vm.value_and_grad(f)(q), 1e-5)

@@ -16,6 +16,7 @@ from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, is_symbol, require
+from varmat.programs.record.conditions import as_number
 from varmat.solvers.backward_differentiation import BackwardDifferentiation
 from varmat.solvers.equation import Equation
 from varmat.solvers.inner import Inner, checked_vector
@@ -135,7 +136,7 @@ def checked_time(name: str, t0: object) -> float:
 def check_arguments(name: str, args: Sequence[object]) -> None:
     """Raise for arguments of the right-hand side that are not finite."""
     for x in args:
-        values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
+        values = np.asarray(value_now(as_number(x))) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             result = float(values[~np.isfinite(values)][0])
             raise DomainError(
