@@ -19,16 +19,16 @@ from varmat.core.tape import current_tape
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.recorded_programs import part_of, weighted_program
-from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.derivatives.structure import map_leaves, structure_of
 from varmat.functions.checks import misfit
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called, is_symbol
 from varmat.programs.ir.program import Program, RecordingError, Value
 from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.guards import GUARD
-from varmat.programs.record.conditions import Condition, as_number, is_truth
+from varmat.programs.record.conditions import Condition, is_truth
 from varmat.programs.run.constants import NotSharedError, Signature
-from varmat.solvers.inner import Inner, filled, restored, zeros_like
+from varmat.solvers.inner import Inner, filled, numbers_of, refilled, truths_of, zeros_like
 from varmat.solvers.scan import scan
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
@@ -180,21 +180,20 @@ def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
     def of_leaves(inner: Inner, *leaves: Operand) -> list[Operand]:
         y = inner((), leaves)
         patterns.append(y)
-        if [*map(is_truth, leaves_of(y))] != [*map(is_truth, leaves_of(patterns[0]))]:
+        if truths_of(y) != truths_of(patterns[0]):
             raise TypeError(f"{name}: one function returns truth values where another does not!")
         if structure_of(y) != structure_of(patterns[0]):
             raise ShapeError(
                 f"{name}: a function returns the structure {structure_of(y)}, but must return that "
                 f"of the first, {structure_of(patterns[0])}!"
             )
-        return [*map(as_number, leaves_of(y))]
+        return numbers_of(y)
 
     points, functions = [*map(value_now, leaves)], [partial(of_leaves, inner) for inner in inners]
     now = _number(value_now(index), len(functions))
     choices = _shared(Choices(name, functions, points, now))
     result = chosen(np.reshape(index, ()), *leaves, choices=choices)
-    truths = [*map(is_truth, leaves_of(patterns[0]))]
-    return rebuilt(patterns[0], restored(result, truths))
+    return refilled(patterns[0], result)
 
 
 def _shared(choices: Choices) -> Choices:
@@ -400,9 +399,7 @@ def while_loop(
     ([2.0, 3.0], 0.25)
     """
     name = "while_loop"
-    if current_tape().watch is None or not is_differentiable(
-        [*map(as_number, leaves_of([init, args]))]
-    ):
+    if current_tape().watch is None or not is_differentiable(numbers_of([init, args])):
         carry = init
         for _ in range(max_iterations):
             if not value_now(cond_fun(carry, *args)):

@@ -20,7 +20,7 @@ from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.recorded import recorded
-from varmat.derivatives.structure import map_leaves
+from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
 from varmat.programs.build.builder import Builder
@@ -28,7 +28,7 @@ from varmat.programs.build.symbol import called, is_symbol, refuse
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.passes import optimised
-from varmat.programs.record.conditions import Condition, as_number
+from varmat.programs.record.conditions import Condition, as_number, is_truth
 from varmat.programs.run import has_native, runner_for
 from varmat.typing import Function, Operand, Result
 
@@ -49,11 +49,20 @@ def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
     return [zeros_like(x) if item is None else item for item, x in zip(g, like, strict=True)]
 
 
-def restored(leaves: Sequence[Operand], are_truths: Sequence[bool]) -> list[Operand]:
-    """Make truth values again of the leaves that were some: as numbers they went through a loop."""
-    return [
-        np.not_equal(x, 0.0) if is_one else x for x, is_one in zip(leaves, are_truths, strict=True)
-    ]
+def truths_of(tree: object) -> list[bool]:
+    """Return which leaves of a tree are truth values."""
+    return [*map(is_truth, leaves_of(tree))]
+
+
+def numbers_of(tree: object) -> list[Operand]:
+    """List the leaves of a tree, with the numbers of conditions."""
+    return [*map(as_number, leaves_of(tree))]
+
+
+def refilled(tree: Operand, numbers: Sequence[Operand]) -> Operand:
+    """Rebuild a tree with other leaves; they become truth values where it has some."""
+    pairs = zip(numbers, truths_of(tree), strict=True)
+    return rebuilt(tree, [np.not_equal(x, 0.0) if is_one else x for x, is_one in pairs])
 
 
 class KernelRunners:

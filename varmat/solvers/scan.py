@@ -18,14 +18,22 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.recorded_gradients import depending_on
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
-from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.derivatives.structure import map_leaves, structure_of
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import Noted
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.record.conditions import as_number, is_truth
-from varmat.solvers.inner import Inner, KernelRunners, filled, restored, zeros_like
+from varmat.programs.record.conditions import as_number
+from varmat.solvers.inner import (
+    Inner,
+    KernelRunners,
+    filled,
+    numbers_of,
+    refilled,
+    truths_of,
+    zeros_like,
+)
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["scan"]
@@ -383,20 +391,16 @@ def scan(
     if checkpoints is not None and not checkpoints > 0:
         raise outside(name, "checkpoints", checkpoints, "be positive")
     inner = Inner(name, f, args)
-    carried, flags = _leaves(name, "init", init), [*map(is_truth, leaves_of(init))]
-    row_flags = [] if xs is None else [*map(is_truth, leaves_of(xs))]
+    carried = _leaves(name, "init", init)
     columns, count = _columns(name, xs, length)
     shared = [to_varmat(x) if isinstance(x, MatVar) else x for x in inner.leaves]
     row = [_number(x[-1 if reverse else 0]) for x in map(value_now, columns)]
-    patterns: list[Operand] = []
+    saved: list[Operand] = []
 
     def of_leaves(
         carried: LeafSequence, row: LeafSequence, shared: LeafSequence
     ) -> tuple[list[Operand], list[Operand]]:
-        now, x = rebuilt(init, restored(carried, flags)), None
-        if xs is not None:
-            x = rebuilt(xs, restored(row, row_flags))
-        pair = inner((now, x), shared)
+        pair = inner((refilled(init, carried), None if xs is None else refilled(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"{name}: f returns a {type(pair).__name__}, but must return a pair: the "
@@ -405,14 +409,13 @@ def scan(
         after, y = pair
         if _nesting(after) != _nesting(init):
             raise ShapeError(f"{name}: the carry returned by f must have the structure of init!")
-        if [*map(is_truth, leaves_of(after))] != flags:
+        if truths_of(after) != truths_of(init):
             raise TypeError(
                 f"{name}: the carry returned by f must have truth values where init has, and "
                 "numbers elsewhere!"
             )
-        patterns[:] = [y]
-        created = [] if y is None else leaves_of(y)
-        return [*map(as_number, leaves_of(after))], [*map(as_number, created)]
+        saved[:] = [y]
+        return numbers_of(after), [] if y is None else numbers_of(y)
 
     body = Body(name, of_leaves, [*map(value_now, carried)], row, [*map(value_now, shared)])
     columns = [x[::-1] for x in columns] if reverse else columns
@@ -421,12 +424,9 @@ def scan(
         if body.carried + body.stacked
         else ([], [])
     )
-    (pattern,) = patterns
-    last = restored(last, flags)
-    if pattern is None:
-        return rebuilt(init, last), None
-    result = restored(result, [*map(is_truth, leaves_of(pattern))])
-    return rebuilt(init, last), rebuilt(pattern, [x[::-1] for x in result] if reverse else result)
+    (pattern,) = saved
+    result = [x[::-1] for x in result] if reverse else result
+    return refilled(init, last), None if pattern is None else refilled(pattern, result)
 
 
 def _run(

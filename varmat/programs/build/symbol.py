@@ -35,6 +35,7 @@ from varmat.programs.kernels.matrices import (
     SOLVE,
     SOLVE_ONE,
 )
+from varmat.programs.record.conditions import OF_TRUTHS
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -42,18 +43,6 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Kernel
     from varmat.typing import Axes, Axis, Function, Index, Linear, Operand, Setting, Settings, Shape
 
-# Ufuncs of truth values, and how programs name them.
-_LOGICAL = {
-    np.bitwise_and: np.logical_and, np.logical_and: np.logical_and,
-    np.bitwise_or: np.logical_or, np.logical_or: np.logical_or,
-    np.bitwise_xor: np.logical_xor, np.logical_xor: np.logical_xor,
-    np.invert: np.logical_not, np.logical_not: np.logical_not,
-}  # fmt: skip
-# Ufuncs that make truth values of truth values too, but numbers of others.
-_OF_TRUTHS = _LOGICAL | {
-    np.add: np.logical_or, np.maximum: np.logical_or,
-    np.multiply: np.logical_and, np.minimum: np.logical_and,
-}  # fmt: skip
 _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
@@ -248,11 +237,12 @@ class Symbol(NDArrayOperatorsMixin):
         if method == "reduce" and not settings.keys() - {"axis", "keepdims", "dtype"} and not out:
             axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
-        if method == "accumulate" and not settings.keys() - {"axis"} and not out:
+        is_sequence = method == "accumulate" and is_traced(ufunc)
+        if is_sequence and not settings.keys() - {"axis"} and not out:
             value = self.builder.number(self.value)
             if self.ndim:
                 value = self.builder.accumulate(ufunc, value, settings.get("axis", 0))
-            return self.of(value) if is_traced(ufunc) else refuse()
+            return self.of(value)
         if settings or (method != "__call__" and (method != "outer" or out)):
             refuse()  # before the operands are values: `at` has indices
         operands = [lift(self.builder, x) for x in inputs]
@@ -331,8 +321,8 @@ def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value
     if ufunc in COMPARISONS:
         return builder.compare(ufunc, *values)
     if _are_truths(values):
-        return builder.logical(_OF_TRUTHS[ufunc], *values) if ufunc in _OF_TRUTHS else refuse()
-    if _LOGICAL.get(ufunc) is ufunc:
+        return builder.logical(OF_TRUTHS[ufunc], *values) if ufunc in OF_TRUTHS else refuse()
+    if OF_TRUTHS.get(ufunc) is ufunc:
         return builder.logical(ufunc, *values)
     if ufunc is np.matmul:
         return builder.matmul(*map(builder.number, values))

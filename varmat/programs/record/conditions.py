@@ -380,22 +380,31 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
     if ufunc in _OPERATORS:
         return compared(ufunc, [+x if type(x) is bool else x for x in _as_numbers(operands)])
     if _are_truths(operands):
-        of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
+        of_truths = _OF_ONES.get(OF_TRUTHS.get(ufunc, ufunc), refuse_look)
         truths = [x if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]
         return Condition(of_truths(*_as_numbers(truths)))
-    if ufunc in _OF_TRUTHS.keys() - _OF_NUMBERS or ufunc not in dispatch.SUPPORTED:
+    if ufunc in OF_TRUTHS.keys() - _OF_NUMBERS or ufunc not in dispatch.SUPPORTED:
         refuse_look()
     return ufunc(*_as_numbers(operands))
 
 
-# Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All
-# others make numbers, some of fewer than 64 bits.
-_OF_TRUTHS: dict[np.ufunc, Function] = dict.fromkeys((np.invert, np.logical_not), lambda x: 1.0 - x)
-_OF_TRUTHS[np.absolute] = np.copy
-_OF_TRUTHS |= dict.fromkeys((np.bitwise_and, np.logical_and, np.multiply, np.minimum), operator.mul)
-_OF_TRUTHS |= dict.fromkeys((np.bitwise_or, np.logical_or, np.add, np.maximum), np.maximum)
-_OF_TRUTHS |= dict.fromkeys((np.bitwise_xor, np.logical_xor), lambda x, y: np.absolute(x - y))
-
+# Ufuncs that make truth values of truth values, and the logical ones that they are then. All others
+# make numbers, some of fewer than 64 bits.
+OF_TRUTHS: dict[np.ufunc, np.ufunc] = {
+    np.bitwise_and: np.logical_and, np.logical_and: np.logical_and,
+    np.multiply: np.logical_and, np.minimum: np.logical_and,
+    np.bitwise_or: np.logical_or, np.logical_or: np.logical_or,
+    np.add: np.logical_or, np.maximum: np.logical_or,
+    np.bitwise_xor: np.logical_xor, np.logical_xor: np.logical_xor,
+    np.invert: np.logical_not, np.logical_not: np.logical_not,
+}  # fmt: skip
+# How they are computed of zeros and ones.
+_OF_ONES: dict[np.ufunc, Function] = {
+    np.logical_and: operator.mul, np.logical_or: np.maximum,
+    np.logical_xor: lambda x, y: np.absolute(x - y), np.logical_not: lambda x: 1.0 - x,
+    np.absolute: np.copy,
+}  # fmt: skip
+# Those that make numbers of numbers.
 _OF_NUMBERS = {np.add, np.multiply, np.maximum, np.minimum}
 
 
